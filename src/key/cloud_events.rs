@@ -1,0 +1,43 @@
+//! Identity of a CloudEvents 1.0 event: `source` and `id` together, neither alone.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::{Identity, NoIdentity, header};
+use crate::record::Record;
+
+#[derive(Deserialize)]
+struct Structured {
+    source: Option<String>,
+    id: Option<String>,
+}
+
+pub(super) fn find<'a>(record: &Record<'a>) -> Result<Option<Identity<'a>>, NoIdentity> {
+    match (
+        header::find(record, b"ce_source")?,
+        header::find(record, b"ce_id")?,
+    ) {
+        (Some(source), Some(id)) => Ok(Some(Identity::Parts([
+            Cow::Borrowed(source),
+            Cow::Borrowed(id),
+        ]))),
+        (None, None) => structured(record),
+        _ => Ok(None),
+    }
+}
+
+fn structured<'a>(record: &Record<'a>) -> Result<Option<Identity<'a>>, NoIdentity> {
+    let Some(value) = record.value else {
+        return Ok(None);
+    };
+    let event: Structured =
+        serde_json::from_slice(value).map_err(|error| NoIdentity::NotJson(error.to_string()))?;
+    let (Some(source), Some(id)) = (event.source, event.id) else {
+        return Ok(None);
+    };
+    // The same two parts as in binary mode: an event is one in whichever mode it travels.
+    Ok(Some(Identity::Parts(
+        [source, id].map(|part| Cow::Owned(part.into_bytes())),
+    )))
+}

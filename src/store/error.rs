@@ -1,0 +1,119 @@
+//! What can go wrong with a store, and what to do then.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::record::{NextOffset, TopicPartition};
+
+/// A store's refusal or failure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The directory cannot be used at all.
+    #[error("cannot use {path} as a store: {source}")]
+    Unusable {
+        /// The directory, or the file in it.
+        path: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+    /// Another process, or another handle in this one, has the store open.
+    #[error(
+        "the store at {path} is in use{by}; one process may have it open: stop the other, or give \
+         this one a directory of its own"
+    )]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// Who holds it, as far as is known: ` by process 4711`.
+        by: String,
+    },
+    /// The store belongs to another group, recipe, scope or cluster.
+    #[error(
+        "{place} was filled for {what} {theirs:?}, and this is {ours:?}: what it knows would be \
+         wrong here. Use a store of its own for each, or go back to {theirs:?}"
+    )]
+    Foreign {
+        /// The store.
+        place: String,
+        /// `group`, `key recipe`, `scope` or `cluster`.
+        what: &'static str,
+        /// What the stamp says.
+        theirs: String,
+        /// What was asked for.
+        ours: String,
+    },
+    /// The store was written in a format that this version does not know.
+    #[error(
+        "the store at {path} has format {found}, and this version reads format {known}: open it \
+         with the version that wrote it"
+    )]
+    UnknownFormat {
+        /// The directory.
+        path: PathBuf,
+        /// The number in the stamp.
+        found: u32,
+        /// The number that this version writes.
+        known: u32,
+    },
+    /// The data is damaged, cut short, or not all there.
+    #[error(
+        "the store at {path} is damaged: {what}. Nothing was changed. Put a copy of the directory \
+         back, or move it away and start with a new one: then what the group has committed is \
+         read again from the topic before anything is handled"
+    )]
+    Damaged {
+        /// The directory, or the file in it.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// Reading or writing failed.
+    #[error("{operation} failed in the store at {path}: {message}")]
+    Io {
+        /// The directory, or the file in it.
+        path: PathBuf,
+        /// What was being done.
+        operation: &'static str,
+        /// The cause in words.
+        message: String,
+    },
+    /// An earlier write failed, so nothing is written any more.
+    #[error(
+        "an earlier write failed in {place} ({cause}), so that its state is unknown: nothing is \
+         written or committed any more. Mend the cause, then start again"
+    )]
+    Poisoned {
+        /// The store.
+        place: String,
+        /// The first failure.
+        cause: String,
+    },
+    /// Somebody else has taken the partition since.
+    #[error("{partition} was taken again under epoch {newest}; work under epoch {ours} is late")]
+    Fenced {
+        /// The partition.
+        partition: TopicPartition,
+        /// The epoch of the late work.
+        ours: u32,
+        /// The newest epoch.
+        newest: u32,
+    },
+    /// A unit does not follow the head.
+    #[error(
+        "a commit for {partition} goes from {previous} to {next}, but the store stands at {head}"
+    )]
+    NotContiguous {
+        /// The partition.
+        partition: TopicPartition,
+        /// Where the unit begins.
+        previous: NextOffset,
+        /// Where it ends.
+        next: NextOffset,
+        /// Where the store stands.
+        head: NextOffset,
+    },
+    /// A call came in an order that the contract forbids.
+    #[error("{0}")]
+    Misused(&'static str),
+}

@@ -1,0 +1,77 @@
+//! Which keys are known, in memory; rebuilt from the log when a store is opened.
+
+use std::sync::{PoisonError, RwLock};
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+
+use super::{CommitUnit, Mark, PartitionId};
+use crate::key::Fingerprint;
+
+/// In the top bit of a slot's partition: ids are dense and far below it.
+const HAS_RESULT: u32 = 1 << 31;
+
+/// 40 bytes a key, and about a seventh more for the table's free places.
+#[derive(Clone, Copy)]
+struct Known {
+    fingerprint: Fingerprint,
+    offset: i64,
+    value_digest: u64,
+    id_and_result: u32,
+}
+
+impl Known {
+    fn mark(&self) -> Mark {
+        Mark {
+            id: PartitionId(self.id_and_result & !HAS_RESULT),
+            offset: self.offset,
+            value_digest: self.value_digest,
+            has_result: self.id_and_result & HAS_RESULT != 0,
+        }
+    }
+}
+
+/// The table of known keys. Many threads look up, one commits.
+#[derive(Default)]
+pub(super) struct Index(RwLock<HashTable<Known>>);
+
+impl Index {
+    /// One answer a key, in order.
+    pub(super) fn lookup(&self, keys: &[Fingerprint], found: &mut Vec<Option<Mark>>) {
+        found.clear();
+        // A panic cannot leave the table half changed: slots are plain data.
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        found.extend(keys.iter().map(|key| {
+            table
+                .find(key.low(), |known| known.fingerprint == *key)
+                .map(Known::mark)
+        }));
+    }
+
+    /// Adds a unit's keys. The first mark of a key stands: it names the record that took effect.
+    pub(super) fn insert(&self, unit: &CommitUnit) {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for entry in &unit.entries {
+            let result = if entry.result.is_some() {
+                HAS_RESULT
+            } else {
+                0
+            };
+            let known = Known {
+                fingerprint: entry.fingerprint,
+                offset: entry.offset,
+                value_digest: entry.value_digest,
+                id_and_result: unit.id.0 | result,
+            };
+            let hash = known.fingerprint.low();
+            let same = |other: &Known| other.fingerprint == known.fingerprint;
+            if let Slot::Vacant(slot) = table.entry(hash, same, |other| other.fingerprint.low()) {
+                slot.insert(known);
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}

@@ -1,0 +1,256 @@
+//! Where it is kept what has been done: the [`Store`] trait and its implementations.
+
+mod commit;
+mod error;
+mod format;
+mod index;
+mod memory;
+mod partitions;
+#[cfg(feature = "sled")]
+mod sled;
+
+pub use commit::{Anchor, CommitUnit, Entry};
+pub use error::StoreError;
+pub use memory::MemoryStore;
+
+#[cfg(feature = "sled")]
+pub use self::sled::{SledOptions, SledStore};
+
+use crate::key::{Fingerprint, HashKey};
+use crate::record::{NextOffset, TopicPartition};
+
+/// What a crash may undo of a commit that was acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Nothing: the bytes were handed to the device and the device said that it has them. As good
+    /// as the device's word; some acknowledge from a volatile cache. The default.
+    #[default]
+    Power,
+    /// A death of the process undoes nothing; a power cut or a crash of the operating system may
+    /// undo what came in the last seconds, from the newest back. The store notices that it is
+    /// behind the group's committed offset.
+    Process,
+    /// A death of the process undoes what was acknowledged in about the last half second. For
+    /// tests and for stores that are thrown away.
+    None,
+}
+
+/// Whom a store belongs to. Written at its first use, compared ever after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The consumer group.
+    pub group: String,
+    /// The [name](crate::key::Recipe::name) of the key recipe.
+    pub recipe: String,
+    /// The [scope](crate::key::Scope) of a key: `topic` or `partition`.
+    pub scope: String,
+}
+
+/// A partition's number inside its store: dense, from 0, never used again for another partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartitionId(pub u32);
+
+/// Where the work on a partition stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The next offset to handle: all below is done.
+    pub next: NextOffset,
+    /// How the record below [`next`](Head::next) is known again.
+    pub anchor: Option<Anchor>,
+    /// The highest record timestamp committed so far, in milliseconds since 1970.
+    pub max_timestamp_ms: i64,
+}
+
+/// One period in which this process owns a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The partition.
+    pub id: PartitionId,
+    /// Counts the leases of this partition; commits under an older one are refused.
+    pub epoch: u32,
+    /// Where the work stands, `None` where this store has never committed for the partition.
+    pub head: Option<Head>,
+    /// Whether effects may exist whose marks do not: the last lease did not end in order.
+    pub in_doubt: bool,
+}
+
+/// What is known of a key that has been done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The partition of the record that took effect.
+    pub id: PartitionId,
+    /// Its offset.
+    pub offset: i64,
+    /// The digest of its value.
+    pub value_digest: u64,
+    /// Whether it recorded a result.
+    pub has_result: bool,
+}
+
+/// A store in one line of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// What and where: `sled store at /var/lib/seen`.
+    pub place: String,
+    /// How many keys it knows.
+    pub keys: u64,
+    /// How many partitions it has heads for.
+    pub partitions: u64,
+    /// What a crash may undo.
+    pub durability: Durability,
+}
+
+/// A persistent set of keys that have been done, written together with results and positions.
+///
+/// # The contract
+///
+/// *Order of calls.* [`bind`](Store::bind) once, before anything else. Then, per partition, a
+/// [`lease`](Store::lease), any number of [`commit`](Store::commit)s under its epoch, and a
+/// [`release`](Store::release). Look-ups at any time after `bind`, from any thread.
+///
+/// *Atomicity.* A [`CommitUnit`] is there whole or not at all: keys, results and position never
+/// part. Several units of one call may be there in part after a crash, since they belong to
+/// different partitions.
+///
+/// *Durability.* When `commit` returns `Ok`, every unit has the store's [`Durability`]. Nothing
+/// may be acknowledged to the outside before that: no offset, no answer to a copy.
+///
+/// *Visibility.* A key is found by look-ups from the moment that `commit` returns, not before: a
+/// mark that a crash could still undo suppresses nothing.
+///
+/// *Failure.* A store that failed to write is poisoned: every later `commit` is refused with
+/// [`StoreError::Poisoned`]. What is on disk after a failed write is unknown, and a later success
+/// would build on it. Open it again to find out.
+///
+/// *Doubt.* An implementation that finds its data damaged, cut short or foreign refuses with an
+/// error that names the place and the way out. It never goes on from less than it acknowledged.
+///
+/// An implementation must not assume that units come in the order of their partitions, that a
+/// partition's offsets are without gaps, or that a key occurs once: after a restore it may be
+/// committed again, and then the first mark stands.
+pub trait Store: Send + Sync + 'static {
+    /// Ties the store to its owner and returns the key to hash with.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] where the store was filled for another group, recipe or scope.
+    fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError>;
+
+    /// Ties the store to a Kafka cluster by its id, whose offsets its heads are.
+    ///
+    /// # Errors
+    /// [`StoreError::Foreign`] where it was filled from another cluster.
+    fn bind_cluster(&self, cluster_id: &str) -> Result<(), StoreError>;
+
+    /// Takes a partition. From here on, until [`release`](Store::release), a crash leaves the
+    /// next lease [in doubt](Lease::in_doubt).
+    ///
+    /// # Errors
+    /// Where the new epoch cannot be written.
+    fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError>;
+
+    /// Gives a partition up in order: every effect under this lease has its mark.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] where the lease is not the newest, or where it cannot be written.
+    fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Looks keys up; `found` is cleared and gets one answer for each, in order.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    fn lookup(&self, keys: &[Fingerprint], found: &mut Vec<Option<Mark>>)
+    -> Result<(), StoreError>;
+
+    /// The result recorded with a mark, `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Writes units, at most one a partition, each atomically.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] for a unit under an old epoch, [`StoreError::NotContiguous`] for one
+    /// that does not follow the partition's head (both before anything is written);
+    /// [`StoreError::Poisoned`] after an earlier failure; any other error poisons the store.
+    fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError>;
+
+    /// The partitions that the store knows, with their heads.
+    fn heads(&self) -> Vec<(TopicPartition, Option<Head>)>;
+
+    /// What to log of it.
+    fn summary(&self) -> Summary;
+}
+
+impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
+    fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
+        (**self).bind(owner)
+    }
+
+    fn bind_cluster(&self, cluster_id: &str) -> Result<(), StoreError> {
+        (**self).bind_cluster(cluster_id)
+    }
+
+    fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
+        (**self).lease(partition)
+    }
+
+    fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        (**self).release(lease)
+    }
+
+    fn lookup(
+        &self,
+        keys: &[Fingerprint],
+        found: &mut Vec<Option<Mark>>,
+    ) -> Result<(), StoreError> {
+        (**self).lookup(keys, found)
+    }
+
+    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).result(key, mark)
+    }
+
+    fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
+        (**self).commit(units)
+    }
+
+    fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {
+        (**self).heads()
+    }
+
+    fn summary(&self) -> Summary {
+        (**self).summary()
+    }
+}
+
+/// Whether a stamp's owner is the one that asks.
+fn owner_matches(place: &str, theirs: &Owner, ours: &Owner) -> Result<(), StoreError> {
+    same(place, "group", &theirs.group, &ours.group)?;
+    same(place, "key recipe", &theirs.recipe, &ours.recipe)?;
+    same(place, "scope", &theirs.scope, &ours.scope)
+}
+
+fn same(place: &str, what: &'static str, theirs: &str, ours: &str) -> Result<(), StoreError> {
+    if theirs == ours {
+        return Ok(());
+    }
+    Err(StoreError::Foreign {
+        place: place.to_owned(),
+        what,
+        theirs: theirs.to_owned(),
+        ours: ours.to_owned(),
+    })
+}
+
+fn result_in(unit: &CommitUnit, key: &Fingerprint) -> Option<Vec<u8>> {
+    let entry = unit
+        .entries
+        .iter()
+        .find(|entry| entry.fingerprint == *key)?;
+    entry.result.as_deref().map(<[u8]>::to_vec)
+}
+
+#[cfg(test)]
+mod contract;

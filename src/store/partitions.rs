@@ -1,0 +1,145 @@
+//! The partitions of a store: their numbers, heads and leases. Shared by the local stores.
+
+use std::collections::HashMap;
+
+use super::{CommitUnit, Head, Lease, PartitionId, StoreError};
+use crate::record::TopicPartition;
+
+/// One partition's state.
+#[derive(Clone, Debug)]
+pub(super) struct Partition {
+    pub(super) name: TopicPartition,
+    pub(super) epoch: u32,
+    pub(super) head: Option<Head>,
+    /// Leased and not released: a crash now leaves effects without marks.
+    pub(super) open: bool,
+}
+
+/// All partitions, by their dense number.
+#[derive(Debug, Default)]
+pub(super) struct Partitions {
+    list: Vec<Partition>,
+    by_name: HashMap<TopicPartition, PartitionId>,
+}
+
+impl Partitions {
+    /// The partition's number; a new one where it has none yet (the flag says so).
+    pub(super) fn register(
+        &mut self,
+        name: &TopicPartition,
+    ) -> Result<(PartitionId, bool), StoreError> {
+        if let Some(id) = self.by_name.get(name) {
+            return Ok((*id, false));
+        }
+        // The index keeps a flag in the top bit of a number.
+        let id = u32::try_from(self.list.len())
+            .ok()
+            .filter(|id| id >> 31 == 0);
+        let id =
+            PartitionId(id.ok_or(StoreError::Misused("a store holds at most 2^31 partitions"))?);
+        self.list.push(Partition {
+            name: name.clone(),
+            epoch: 0,
+            head: None,
+            open: false,
+        });
+        self.by_name.insert(name.clone(), id);
+        Ok((id, true))
+    }
+
+    pub(super) fn get(&self, id: PartitionId) -> Option<&Partition> {
+        self.list.get(id.0 as usize)
+    }
+
+    fn get_mut(&mut self, id: PartitionId) -> Result<&mut Partition, StoreError> {
+        self.list.get_mut(id.0 as usize).ok_or(StoreError::Misused(
+            "a partition that this store never leased",
+        ))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (PartitionId, &Partition)> {
+        (0..).map(PartitionId).zip(&self.list)
+    }
+
+    /// Starts a lease. The caller makes it durable before it hands the lease out.
+    pub(super) fn lease(&mut self, id: PartitionId) -> Result<Lease, StoreError> {
+        let partition = self.get_mut(id)?;
+        let in_doubt = partition.open;
+        partition.open = true;
+        partition.epoch += 1;
+        Ok(Lease {
+            id,
+            epoch: partition.epoch,
+            head: partition.head,
+            in_doubt,
+        })
+    }
+
+    /// Ends a lease in order.
+    pub(super) fn release(&mut self, lease: &Lease) -> Result<(), StoreError> {
+        let partition = self.get_mut(lease.id)?;
+        fence(partition, lease.epoch)?;
+        partition.open = false;
+        Ok(())
+    }
+
+    /// Whether the unit may be written: under the newest lease and where the head stands.
+    pub(super) fn check(&self, unit: &CommitUnit) -> Result<(), StoreError> {
+        let partition = self.get(unit.id).ok_or(StoreError::Misused(
+            "a partition that this store never leased",
+        ))?;
+        fence(partition, unit.epoch)?;
+        let head = partition.head.map_or(unit.previous, |head| head.next);
+        if unit.previous != head || unit.next <= unit.previous {
+            return Err(StoreError::NotContiguous {
+                partition: partition.name.clone(),
+                previous: unit.previous,
+                next: unit.next,
+                head,
+            });
+        }
+        Ok(())
+    }
+
+    /// Moves the head behind a unit that has been written, or read back.
+    pub(super) fn advance(&mut self, unit: &CommitUnit) -> Result<(), StoreError> {
+        let partition = self.get_mut(unit.id)?;
+        let before = partition.head.map_or(-1, |head| head.max_timestamp_ms);
+        partition.head = Some(Head {
+            next: unit.next,
+            anchor: unit.anchor,
+            max_timestamp_ms: before.max(unit.max_timestamp_ms),
+        });
+        partition.epoch = partition.epoch.max(unit.epoch);
+        Ok(())
+    }
+
+    /// Puts back what a file says of a partition.
+    #[cfg(feature = "sled")]
+    pub(super) fn restore(
+        &mut self,
+        id: PartitionId,
+        epoch: u32,
+        open: bool,
+    ) -> Result<(), StoreError> {
+        let partition = self.get_mut(id)?;
+        partition.epoch = partition.epoch.max(epoch);
+        partition.open = open;
+        Ok(())
+    }
+}
+
+fn fence(partition: &Partition, epoch: u32) -> Result<(), StoreError> {
+    if partition.epoch == epoch {
+        return Ok(());
+    }
+    Err(StoreError::Fenced {
+        partition: partition.name.clone(),
+        ours: epoch,
+        newest: partition.epoch,
+    })
+}

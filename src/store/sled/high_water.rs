@@ -1,0 +1,197 @@
+//! The high-water file: how far each partition's log must reach.
+//!
+//! It lies outside sled, because sled opened files whose tail had been cut off without a word. A
+//! log that ends below its high water has lost what was acknowledged. The file may lag behind the
+//! log (a crash between the two writes), never run ahead of it.
+//!
+//! Each partition has two slots, written in turn: a write that is torn leaves the other one.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use super::files;
+use crate::record::NextOffset;
+use crate::store::{PartitionId, StoreError};
+
+const SLOT_BYTES: usize = 40;
+const PAIR_BYTES: usize = 2 * SLOT_BYTES;
+const NONE: i64 = -1;
+
+/// What is known of one partition outside its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// Where the log began, `None` before the first commit.
+    pub(super) floor: Option<NextOffset>,
+    /// How far it reached at least.
+    pub(super) next: Option<NextOffset>,
+    pub(super) epoch: u32,
+    /// Leased and not released.
+    pub(super) open: bool,
+}
+
+pub(super) struct HighWater {
+    file: File,
+    sequences: Vec<u32>,
+}
+
+impl HighWater {
+    /// Opens the file and reads the slots of `partitions` partitions.
+    pub(super) fn open(path: &Path, partitions: usize) -> Result<(Self, Vec<Mark>), StoreError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(files::unusable(path))?;
+        let mut sequences = Vec::with_capacity(partitions);
+        let mut marks = Vec::with_capacity(partitions);
+        for id in 0..partitions {
+            let mut pair = [0; PAIR_BYTES];
+            file.read_exact_at(&mut pair, place(id, 0))
+                .map_err(|error| match error.kind() {
+                    io::ErrorKind::UnexpectedEof => {
+                        files::damaged(path, format!("it ends before partition number {id}"))
+                    }
+                    _ => files::failed(path, "reading the high water")(error),
+                })?;
+            let (first, second) = pair.split_at(SLOT_BYTES);
+            let newest = [decode(first, id), decode(second, id)]
+                .into_iter()
+                .flatten()
+                .max_by_key(|(sequence, _)| *sequence);
+            let (sequence, mark) = newest.ok_or_else(|| {
+                files::damaged(
+                    path,
+                    format!("both slots of partition number {id} are broken"),
+                )
+            })?;
+            sequences.push(sequence);
+            marks.push(mark);
+        }
+        Ok((Self { file, sequences }, marks))
+    }
+
+    /// Writes a partition's slot; in the page cache, so that a death of the process keeps it.
+    pub(super) fn write(&mut self, id: PartitionId, mark: &Mark) -> io::Result<()> {
+        let id = id.0 as usize;
+        let fresh = id >= self.sequences.len();
+        if fresh {
+            self.sequences.resize(id + 1, 0);
+        }
+        let sequence = self
+            .sequences
+            .get_mut(id)
+            .ok_or_else(|| io::Error::other("no slot"))?;
+        *sequence = sequence.wrapping_add(1);
+        let slot = encode(*sequence, mark, id);
+        if fresh {
+            // Both at once: the file must reach to the end of the pair.
+            self.file.write_all_at(&[slot, slot].concat(), place(id, 0))
+        } else {
+            self.file.write_all_at(&slot, place(id, *sequence % 2))
+        }
+    }
+
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn place(id: usize, slot: u32) -> u64 {
+    (id * PAIR_BYTES) as u64 + u64::from(slot) * SLOT_BYTES as u64
+}
+
+fn encode(sequence: u32, mark: &Mark, id: usize) -> [u8; SLOT_BYTES] {
+    let mut slot = [0; SLOT_BYTES];
+    let offset = |next: Option<NextOffset>| next.map_or(NONE, NextOffset::get).to_le_bytes();
+    slot[..4].copy_from_slice(&sequence.to_le_bytes());
+    slot[4..8].copy_from_slice(&mark.epoch.to_le_bytes());
+    slot[8..16].copy_from_slice(&offset(mark.floor));
+    slot[16..24].copy_from_slice(&offset(mark.next));
+    slot[24] = u8::from(mark.open);
+    // The number too: a slot that was written to another's place is damage.
+    slot[28..36].copy_from_slice(&(id as u64).to_le_bytes());
+    let sum = crc32fast::hash(&slot[..36]);
+    slot[36..].copy_from_slice(&sum.to_le_bytes());
+    slot
+}
+
+fn decode(slot: &[u8], id: usize) -> Option<(u32, Mark)> {
+    let word = |at: usize| -> Option<[u8; 4]> { slot.get(at..at + 4)?.try_into().ok() };
+    let long = |at: usize| -> Option<[u8; 8]> { slot.get(at..at + 8)?.try_into().ok() };
+    let intact = crc32fast::hash(slot.get(..36)?) == u32::from_le_bytes(word(36)?);
+    if !intact || u64::from_le_bytes(long(28)?) != id as u64 {
+        return None;
+    }
+    let mark = Mark {
+        floor: NextOffset::new(i64::from_le_bytes(long(8)?)),
+        next: NextOffset::new(i64::from_le_bytes(long(16)?)),
+        epoch: u32::from_le_bytes(word(4)?),
+        open: *slot.get(24)? != 0,
+    };
+    Some((u32::from_le_bytes(word(0)?), mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(next: i64, open: bool) -> Mark {
+        Mark {
+            floor: Some(NextOffset::ZERO),
+            next: NextOffset::new(next),
+            epoch: 3,
+            open,
+        }
+    }
+
+    #[test]
+    fn a_torn_slot_leaves_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("high-water");
+        let (mut file, marks) = HighWater::open(&path, 0).unwrap();
+        assert_eq!(marks, []);
+        for next in 1..=7 {
+            file.write(PartitionId(0), &mark(next, false)).unwrap();
+            file.write(PartitionId(1), &mark(next * 10, true)).unwrap();
+        }
+        assert_eq!(
+            HighWater::open(&path, 2).unwrap().1,
+            [mark(7, false), mark(70, true)]
+        );
+        // The last write of partition 1, torn in the middle.
+        file.file
+            .write_all_at(&[0xff; 9], place(1, 7 % 2) + 12)
+            .unwrap();
+        assert_eq!(
+            HighWater::open(&path, 2).unwrap().1,
+            [mark(7, false), mark(60, true)]
+        );
+        file.file
+            .write_all_at(&[0xff; 9], place(1, 0) + 12)
+            .unwrap();
+        let error = HighWater::open(&path, 2).err().unwrap().to_string();
+        assert!(error.contains("partition number 1"), "{error}");
+    }
+
+    #[test]
+    fn a_file_cut_short_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("high-water");
+        let (mut file, _) = HighWater::open(&path, 0).unwrap();
+        file.write(PartitionId(0), &mark(1, false)).unwrap();
+        file.file.set_len(PAIR_BYTES as u64 - 1).unwrap();
+        assert!(matches!(
+            HighWater::open(&path, 1),
+            Err(StoreError::Damaged { .. })
+        ));
+        assert!(matches!(
+            HighWater::open(&path, 2),
+            Err(StoreError::Damaged { .. })
+        ));
+    }
+}
