@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::format::log_key;
 use super::index::Index;
 use super::partitions::Partitions;
-use super::{CommitUnit, Durability, Head, Lease, Mark, Owner, Store, StoreError, Summary};
+use super::{
+    CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError, Summary,
+};
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
 
@@ -72,13 +74,19 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
-        let state = self.state();
-        let from = log_key(mark.id, NextOffset::after(mark.offset));
-        let unit = state.log.range(from..).next().map(|(_, unit)| unit);
-        Ok(unit
-            .filter(|unit| unit.id == mark.id)
-            .and_then(|unit| super::result_in(unit, key)))
+    fn unit_behind(
+        &self,
+        id: PartitionId,
+        position: NextOffset,
+    ) -> Result<Option<CommitUnit>, StoreError> {
+        let from = log_key(id, NextOffset::after(position.get()));
+        let unit = self
+            .state()
+            .log
+            .range(from..)
+            .next()
+            .map(|(_, unit)| unit.clone());
+        Ok(unit.filter(|unit| unit.id == id))
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

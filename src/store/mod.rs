@@ -162,11 +162,35 @@ pub trait Store: Send + Sync + 'static {
     fn lookup(&self, keys: &[Fingerprint], found: &mut Vec<Option<Mark>>)
     -> Result<(), StoreError>;
 
+    /// The first unit of a partition that ends behind `position`, `None` behind the last.
+    ///
+    /// From position to position this reads the log back; the record at an offset is in the unit
+    /// behind the position of that number.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    fn unit_behind(
+        &self,
+        id: PartitionId,
+        position: NextOffset,
+    ) -> Result<Option<CommitUnit>, StoreError>;
+
     /// The result recorded with a mark, `None` where there is none.
     ///
     /// # Errors
     /// Where the store cannot be read.
-    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError>;
+    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
+        if !mark.has_result {
+            return Ok(None);
+        }
+        let Some(position) = NextOffset::new(mark.offset) else {
+            return Ok(None);
+        };
+        let unit = self.unit_behind(mark.id, position)?;
+        let entries = unit.into_iter().flat_map(|unit| unit.entries);
+        let entry = entries.into_iter().find(|entry| entry.fingerprint == *key);
+        Ok(entry.and_then(|entry| entry.result).map(Vec::from))
+    }
 
     /// Writes units, at most one a partition, each atomically.
     ///
@@ -208,8 +232,12 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
         (**self).lookup(keys, found)
     }
 
-    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
-        (**self).result(key, mark)
+    fn unit_behind(
+        &self,
+        id: PartitionId,
+        position: NextOffset,
+    ) -> Result<Option<CommitUnit>, StoreError> {
+        (**self).unit_behind(id, position)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
@@ -242,14 +270,6 @@ fn same(place: &str, what: &'static str, theirs: &str, ours: &str) -> Result<(),
         theirs: theirs.to_owned(),
         ours: ours.to_owned(),
     })
-}
-
-fn result_in(unit: &CommitUnit, key: &Fingerprint) -> Option<Vec<u8>> {
-    let entry = unit
-        .entries
-        .iter()
-        .find(|entry| entry.fingerprint == *key)?;
-    entry.result.as_deref().map(<[u8]>::to_vec)
 }
 
 #[cfg(test)]

@@ -296,15 +296,19 @@ impl Store for SledStore {
         Ok(())
     }
 
-    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
-        let state = self.state();
-        let from = format::log_key(mark.id, NextOffset::after(mark.offset));
-        let Some((log_key, value)) = state.log.first_from(from)? else {
+    fn unit_behind(
+        &self,
+        id: PartitionId,
+        position: NextOffset,
+    ) -> Result<Option<CommitUnit>, StoreError> {
+        let from = format::log_key(id, NextOffset::after(position.get()));
+        let found = self.state().log.first_from(from)?;
+        let Some((key, value)) = found else {
             return Ok(None);
         };
-        let unit = format::decode(&log_key, &value)
-            .map_err(|what| files::damaged(&self.paths.log, what))?;
-        Ok(super::result_in(&unit, key))
+        let unit =
+            format::decode(&key, &value).map_err(|what| files::damaged(&self.paths.log, what))?;
+        Ok(Some(unit).filter(|unit| unit.id == id))
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
