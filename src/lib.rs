@@ -1,12 +1,26 @@
-//! placeholder
-#![allow(missing_docs, dead_code)]
+#![doc = include_str!("../README.md")]
+
+pub mod audit;
+mod claim;
+mod consumer;
+pub mod engine;
 mod error;
+mod handler;
 pub mod key;
+pub mod metrics;
+mod pipeline;
 mod record;
+mod retry;
+mod source;
 pub mod store;
-pub use error::BoxError;
-pub use record::*;
-#[derive(Clone, Copy)]
-pub enum Decision {
-    MissingKey,
-}
+#[cfg(any(feature = "testkit", feature = "cli"))]
+pub mod testkit;
+
+pub use claim::Decision;
+pub use consumer::{Builder, IdempotentConsumer};
+pub use error::{BoxError, Error};
+pub use handler::{Delivery, EffectError, Effects, Handler, HandlerError, HandlerResult};
+pub use pipeline::{Claimed, Counts, Mismatch, Pull, Report, Restore};
+pub use record::{Coordinates, Headers, NextOffset, Record, TopicPartition};
+pub use retry::RetryPolicy;
+pub use source::{ClientConfig, SourceError};

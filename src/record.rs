@@ -107,7 +107,7 @@ impl fmt::Debug for Headers<'_> {
 }
 
 /// Where headers are kept: librdkafka's memory, or a plain list in tests.
-pub(crate) trait HeaderList {
+pub(crate) trait HeaderList: Send + Sync {
     /// The header at `index`, `None` behind the last.
     fn get(&self, index: usize) -> Option<(&[u8], Option<&[u8]>)>;
 }

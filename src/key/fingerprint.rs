@@ -8,7 +8,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::{Identity, Scope};
-use crate::record::{Record, TopicPartition};
+use crate::record::TopicPartition;
 
 /// 128 bits that stand for a key and its scope.
 ///
@@ -61,10 +61,6 @@ impl fmt::Debug for HashKey {
     }
 }
 
-/// A digest of a record's content, absent and empty told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Digest(pub(crate) u64);
-
 /// Hashes the keys of one partition.
 #[derive(Clone)]
 pub(crate) struct Fingerprinter {
@@ -114,20 +110,10 @@ impl Fingerprinter {
         token
     }
 
-    /// The digest of the value: what tells a copy from another record under the same key.
-    pub(crate) fn value_digest(&self, record: &Record<'_>) -> Digest {
-        match record.value {
-            Some(value) => Digest(xxh3_64_with_seed(value, self.seed)),
-            None => Digest(0),
-        }
-    }
-
-    /// The digest by which a record is known again at its offset: key and value.
-    pub(crate) fn anchor_digest(&self, record: &Record<'_>) -> Digest {
-        let key = record
-            .key
-            .map_or(0, |key| xxh3_64_with_seed(key, self.seed));
-        Digest(key.rotate_left(1) ^ self.value_digest(record).0)
+    /// The digest of a value, absent and empty told apart: what tells a copy from another record
+    /// under the same key.
+    pub(crate) fn digest(&self, value: Option<&[u8]>) -> u64 {
+        value.map_or(0, |value| xxh3_64_with_seed(value, self.seed))
     }
 }
 

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use fingerprint::{Digest, Fingerprinter};
+pub(crate) use fingerprint::Fingerprinter;
 pub use fingerprint::{Fingerprint, HashKey};
 
 use crate::error::BoxError;

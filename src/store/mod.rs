@@ -16,6 +16,8 @@ pub use memory::MemoryStore;
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
 
+use std::fmt;
+
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
 
@@ -99,6 +101,21 @@ pub struct Summary {
     pub partitions: u64,
     /// What a crash may undo.
     pub durability: Durability,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            place,
+            keys,
+            partitions,
+            durability,
+        } = self;
+        write!(
+            f,
+            "{place}: {keys} keys, {partitions} partitions, durability {durability:?}"
+        )
+    }
 }
 
 /// A persistent set of keys that have been done, written together with results and positions.

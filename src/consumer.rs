@@ -1,0 +1,320 @@
+//! The front door: [`IdempotentConsumer`] and its builder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::audit;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
+use crate::key::{MissingKey, Recipe, Scope};
+use crate::pipeline::{
+    Driver, HandlerDriver, Mismatch, Pull, PullDriver, Report, Restore, Session, Settings,
+    UNCOMMITTED_RECORDS_MAX, drive,
+};
+use crate::retry::RetryPolicy;
+use crate::source::Source;
+use crate::source::kafka::{ClientConfig, KafkaSource};
+use crate::store::{Owner, Store};
+
+/// How long the brokers are tried at the start, before the group is joined.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+
+/// What [`IdempotentConsumer::builder`] gives: first the topics and the key, then the choices that
+/// have defaults, then the store.
+#[must_use]
+pub struct Builder {
+    config: ClientConfig,
+    topics: Vec<String>,
+    recipe: Option<Recipe>,
+    scope: Scope,
+    missing_key: MissingKey,
+    mismatch: Mismatch,
+    restore: Restore,
+    retry: RetryPolicy,
+    on_duplicate: Option<Arc<dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync>>,
+    uncommitted_records_max: usize,
+    commit_within: Duration,
+    offset_interval: Duration,
+    drain_limit: Option<Duration>,
+}
+
+/// A consumer group member whose records take effect once.
+pub struct IdempotentConsumer {
+    config: ClientConfig,
+    topics: Vec<String>,
+    engine: Engine,
+    settings: Settings,
+}
+
+impl Builder {
+    fn new(config: ClientConfig) -> Self {
+        Self {
+            config,
+            topics: Vec::new(),
+            recipe: None,
+            scope: Scope::default(),
+            missing_key: MissingKey::default(),
+            mismatch: Mismatch::default(),
+            restore: Restore::default(),
+            retry: RetryPolicy::default(),
+            on_duplicate: None,
+            uncommitted_records_max: UNCOMMITTED_RECORDS_MAX,
+            commit_within: Duration::from_millis(10),
+            offset_interval: Duration::from_secs(1),
+            drain_limit: None,
+        }
+    }
+
+    /// The topics to subscribe to. At least one; a name that starts with `^` is a pattern.
+    pub fn topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.topics = topics.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Where a record carries its identity. There is no default.
+    pub fn key(mut self, recipe: Recipe) -> Self {
+        self.recipe = Some(recipe);
+        self
+    }
+
+    /// How far a key reaches: [`Scope::Topic`] by default.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// What to do with records that carry no key: [`MissingKey::Reject`] by default.
+    pub fn on_missing_key(mut self, policy: MissingKey) -> Self {
+        self.missing_key = policy;
+        self
+    }
+
+    /// What to do with a known key that comes with another value: [`Mismatch::Stop`] by default.
+    pub fn on_mismatch(mut self, policy: Mismatch) -> Self {
+        self.mismatch = policy;
+        self
+    }
+
+    /// What to do where the group is ahead of the store: [`Restore::FromSource`] by default.
+    pub fn restore(mut self, policy: Restore) -> Self {
+        self.restore = policy;
+        self
+    }
+
+    /// How a failing record is tried again: the [`RetryPolicy`]'s default by default.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// Called for every copy, on its partition's thread, with what the first record of its key
+    /// recorded (see [`Effects::record`]). Durable before it is shown; looking it up costs a read
+    /// of the store for each copy.
+    pub fn on_duplicate(
+        mut self,
+        hook: impl Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_duplicate = Some(Arc::new(hook));
+        self
+    }
+
+    /// How many effects of one partition a crash may repeat: from 1 to 1,000, which is the
+    /// default. At 1 the mark of a record is durable before the next record's effect.
+    pub fn uncommitted_records_max(mut self, records: usize) -> Self {
+        self.uncommitted_records_max = records;
+        self
+    }
+
+    /// How long after an effect its mark is durable at the latest, given a device that syncs in
+    /// half that time. 10 ms by default.
+    pub fn commit_within(mut self, limit: Duration) -> Self {
+        self.commit_within = limit;
+        self
+    }
+
+    /// How often positions are committed to the group. They follow the marks, and what is lost of
+    /// them is only skipped once more. 1 s by default; always at a revocation and at the end.
+    pub fn offset_interval(mut self, interval: Duration) -> Self {
+        self.offset_interval = interval;
+        self
+    }
+
+    /// How long work in hand may take when partitions are taken away, and at the end. Half of
+    /// `session.timeout.ms` by default; work that takes longer may be repeated elsewhere.
+    pub fn drain_limit(mut self, limit: Duration) -> Self {
+        self.drain_limit = Some(limit);
+        self
+    }
+
+    /// Checks all of it and ties the store to this group and recipe. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with everything that is at fault at once, or [`Error::Store`] where the
+    /// store belongs to another group or recipe.
+    pub fn build(self, store: impl Store) -> Result<IdempotentConsumer, Error> {
+        let mut findings = audit::consumer(self.config.config_map());
+        let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
+            findings.push(audit::Finding {
+                setting: setting.to_owned(),
+                value,
+                reason,
+                fix,
+            });
+        };
+        if self.topics.is_empty() {
+            refuse(
+                "topics",
+                None,
+                "there is nothing to read",
+                "name at least one",
+            );
+        }
+        if self.recipe.is_none() {
+            refuse(
+                "key",
+                None,
+                "nothing tells records apart",
+                "choose where a record carries its identity, from the module `key`",
+            );
+        }
+        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&self.uncommitted_records_max) {
+            refuse(
+                "uncommitted_records_max",
+                Some(self.uncommitted_records_max.to_string()),
+                "a crash may repeat so many effects",
+                "choose between 1 and 1000",
+            );
+        }
+        let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
+            return Err(audit::Refused(findings).into());
+        };
+        let mut config = self.config;
+        for (setting, value) in audit::CONSUMER_FORCED {
+            config.set(*setting, *value);
+        }
+        for (names, value) in audit::CONSUMER_DEFAULTS {
+            if let (true, [name, ..]) = (names.iter().all(|name| config.get(name).is_none()), names)
+            {
+                config.set(*name, *value);
+            }
+        }
+        let owner = Owner {
+            // Refused above where it is missing.
+            group: config.get("group.id").unwrap_or_default().to_owned(),
+            recipe: recipe.name(),
+            scope: self.scope.name().to_owned(),
+        };
+        let engine = Engine::new(Arc::new(store), &owner, self.scope)?;
+        let settings = Settings {
+            recipe,
+            missing_key: self.missing_key,
+            mismatch: self.mismatch,
+            restore: self.restore,
+            retry: self.retry,
+            on_duplicate: self.on_duplicate,
+            uncommitted_records_max: self.uncommitted_records_max,
+            commit_linger: self.commit_within / 2,
+            offset_interval: self.offset_interval,
+            drain_limit: self.drain_limit.unwrap_or_else(|| half_a_session(&config)),
+        };
+        Ok(IdempotentConsumer {
+            config,
+            topics: self.topics,
+            engine,
+            settings,
+        })
+    }
+}
+
+/// Half of the session time-out, librdkafka's default of 45 s where none is set.
+fn half_a_session(config: &ClientConfig) -> Duration {
+    let session_ms = config
+        .get("session.timeout.ms")
+        .and_then(|ms| ms.parse().ok());
+    Duration::from_millis(session_ms.unwrap_or(45_000) / 2)
+}
+
+impl IdempotentConsumer {
+    /// Starts from an rdkafka configuration, in librdkafka's names. It is audited by
+    /// [`build`](Builder::build); `auto.offset.reset` is `earliest` unless it is set.
+    pub fn builder(config: ClientConfig) -> Builder {
+        Builder::new(config)
+    }
+
+    /// Joins the group and hands every new record to `handler`, until `shutdown` is cancelled or
+    /// something fails. Then work in hand is finished and committed, and the group is left.
+    ///
+    /// Must be called in a Tokio runtime, whose timers and sockets the handler may use. Dropping
+    /// the future stops the consumer as `shutdown` does.
+    ///
+    /// # Errors
+    /// What ended it; see [`Error`].
+    pub async fn run<F>(self, handler: F, shutdown: CancellationToken) -> Result<Report, Error>
+    where
+        F: AsyncFn(&Delivery<'_>, &mut Effects) -> HandlerResult + Send + Sync + 'static,
+    {
+        self.run_handler(HandlerFn(handler), shutdown).await
+    }
+
+    /// As [`run`](Self::run), for a [`Handler`] with a name.
+    ///
+    /// # Errors
+    /// What ended it; see [`Error`].
+    pub async fn run_handler(
+        self,
+        handler: impl Handler,
+        shutdown: CancellationToken,
+    ) -> Result<Report, Error> {
+        let stop = shutdown.child_token();
+        let _stop = stop.clone().drop_guard();
+        let shows_copies = self.settings.on_duplicate.is_some();
+        let driver = HandlerDriver {
+            handler,
+            runtime: Handle::current(),
+            shows_copies,
+        };
+        let end = self.start(Arc::new(driver), stop);
+        end.await.unwrap_or(Err(Error::Panicked))
+    }
+
+    /// Joins the group and gives the deliveries one by one, for those who own their loop.
+    ///
+    /// Must be called in a Tokio runtime.
+    #[must_use]
+    pub fn pull(self) -> Pull {
+        let shutdown = CancellationToken::new();
+        let (driver, claims) = PullDriver::new(Handle::current());
+        let end = self.start(Arc::new(driver), shutdown.clone());
+        Pull::new(claims, end, shutdown)
+    }
+
+    fn start(
+        self,
+        driver: Arc<dyn Driver>,
+        shutdown: CancellationToken,
+    ) -> tokio::task::JoinHandle<Result<Report, Error>> {
+        // A thread of its own for as long as the membership lasts: librdkafka's calls block.
+        tokio::task::spawn_blocking(move || {
+            let source = KafkaSource::new(&self.config, self.topics)?;
+            if let Some(cluster) = source.cluster_id(CONNECT_LIMIT)? {
+                self.engine.store().bind_cluster(&cluster)?;
+            }
+            let summary = self.engine.store().summary();
+            let reset = self
+                .config
+                .get("auto.offset.reset")
+                .unwrap_or("as configured");
+            tracing::info!(
+                group = self.config.get("group.id"),
+                reset,
+                "joining the group; {summary}"
+            );
+            let session = Arc::new(Session::new(self.engine, self.settings, driver)?);
+            drive(source, &session, &shutdown)
+        })
+    }
+}

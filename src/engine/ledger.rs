@@ -1,0 +1,358 @@
+//! The book of one partition: what was seen, what was done, what is not durable yet.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::open_unit::{Fill, OpenUnit, Settled, Wait};
+use super::{Committed, Engine, Wake};
+use crate::claim::{Claim, Decision, decide, first_seen};
+use crate::key::{Fingerprint, Fingerprinter, Identity};
+use crate::record::{NextOffset, Record, TopicPartition};
+use crate::store::{Anchor, Entry, Lease, Mark, StoreError};
+
+/// A record as far as its decision needs it: plain data, to be kept beside the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    pub(crate) offset: i64,
+    pub(crate) timestamp_ms: i64,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) value_digest: u64,
+}
+
+impl Candidate {
+    /// Whether this is the record that an anchor describes.
+    pub(crate) fn is_at(&self, anchor: &Anchor) -> bool {
+        anchor.offset == self.offset
+            && anchor.timestamp_ms == self.timestamp_ms
+            && anchor.digest == self.anchor_digest()
+    }
+
+    fn anchor_digest(&self) -> u64 {
+        self.value_digest.rotate_left(1) ^ self.fingerprint.map_or(0, Fingerprint::low)
+    }
+}
+
+/// What is known of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Nothing: its key is claimed now, and must be [done](Ledger::done) or
+    /// [released](Ledger::release).
+    New,
+    /// It has been done.
+    Known {
+        /// Why it is not handled again.
+        decision: Decision,
+        /// What took effect. Its result can be asked from the store once `durable`.
+        mark: Mark,
+        /// Whether the mark has been committed; else it will be with the next commit.
+        durable: bool,
+    },
+    /// Another ledger has a record of this key in flight: wait for it, then look again.
+    Busy,
+}
+
+/// How a record leaves the ledger.
+enum Settle {
+    Done(Option<Box<[u8]>>),
+    Restored,
+    Skipped,
+}
+
+/// One partition, from its lease to its release. Dropping it gives up what is not committed.
+pub struct Ledger {
+    engine: Engine,
+    lease: Lease,
+    open: Arc<OpenUnit>,
+    hasher: Fingerprinter,
+    wake: Option<Arc<Wake>>,
+    /// Where a partition begins that the store does not know yet.
+    started: bool,
+}
+
+impl Ledger {
+    pub(super) fn new(
+        engine: Engine,
+        lease: Lease,
+        open: Arc<OpenUnit>,
+        hasher: Fingerprinter,
+    ) -> Self {
+        Self {
+            engine,
+            started: lease.head.is_some(),
+            lease,
+            open,
+            hasher,
+            wake: None,
+        }
+    }
+
+    /// The lease, with the head and the doubt as they were when it began.
+    #[must_use]
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// The partition.
+    #[must_use]
+    pub fn partition(&self) -> &TopicPartition {
+        self.open.partition()
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub(crate) fn hasher(&self) -> &Fingerprinter {
+        &self.hasher
+    }
+
+    /// Has the committer woken whenever there is something to commit.
+    pub(crate) fn wake_with(&mut self, wake: Arc<Wake>) {
+        self.wake = Some(wake);
+    }
+
+    /// Prepares a record that is nothing but a key and perhaps a value.
+    #[must_use]
+    pub fn candidate(&self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Candidate {
+        let identity = Identity::Bytes(key.into());
+        Candidate {
+            offset,
+            timestamp_ms: -1,
+            fingerprint: Some(self.hasher.fingerprint(&identity)),
+            value_digest: self.hasher.digest(value),
+        }
+    }
+
+    pub(crate) fn candidate_of(
+        &self,
+        record: &Record<'_>,
+        identity: Option<&Identity<'_>>,
+    ) -> Candidate {
+        Candidate {
+            offset: record.offset,
+            timestamp_ms: record.timestamp_ms.unwrap_or(-1),
+            fingerprint: identity.map(|identity| self.hasher.fingerprint(identity)),
+            value_digest: self.hasher.digest(record.value),
+        }
+    }
+
+    /// Looks up many keys at once; the answer is as of the returned moment.
+    pub(crate) fn lookup(
+        &self,
+        keys: &[Fingerprint],
+        found: &mut Vec<Option<Mark>>,
+    ) -> Result<Moment, StoreError> {
+        // Before the look-up: a commit in between makes the answer old, never too new.
+        let moment = Moment(self.engine.shared.commits.load(Ordering::Acquire));
+        self.engine.store().lookup(keys, found)?;
+        Ok(moment)
+    }
+
+    /// Looks one candidate up and claims its key if it is new. A candidate without a key is new.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn look(&self, candidate: &Candidate) -> Result<Look, StoreError> {
+        self.claim(candidate, None)
+    }
+
+    /// As [`look`](Ledger::look), for a key that was unknown at `unknown_at`.
+    pub(crate) fn claim(
+        &self,
+        candidate: &Candidate,
+        unknown_at: Option<Moment>,
+    ) -> Result<Look, StoreError> {
+        let Some(key) = candidate.fingerprint else {
+            return Ok(Look::New);
+        };
+        let shared = &*self.engine.shared;
+        let mark = first_seen(self.lease.id, candidate.offset, candidate.value_digest);
+        match shared.claims.take(key, self.open.holder(), mark) {
+            Claim::Own(mark) => Ok(self.known(candidate, mark, false)),
+            Claim::Elsewhere => Ok(Look::Busy),
+            Claim::Taken => {
+                // Claim first, look second: whoever let go of the key a moment ago has its mark
+                // in the index by now.
+                let now = Moment(shared.commits.load(Ordering::Acquire));
+                if unknown_at == Some(now) {
+                    return Ok(Look::New);
+                }
+                let mut found = Vec::with_capacity(1);
+                let looked = shared.store.lookup(&[key], &mut found);
+                match (looked, found.first()) {
+                    (Ok(()), Some(None)) => Ok(Look::New),
+                    (Ok(()), Some(Some(mark))) => {
+                        shared.claims.release(&key, self.open.holder());
+                        Ok(self.known(candidate, *mark, true))
+                    }
+                    (looked, _) => {
+                        shared.claims.release(&key, self.open.holder());
+                        looked.and(Err(StoreError::Misused("a store answered no look-up")))
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn known(&self, candidate: &Candidate, mark: Mark, durable: bool) -> Look {
+        let decision = decide(
+            &mark,
+            self.lease.id,
+            candidate.offset,
+            candidate.value_digest,
+        );
+        Look::Known {
+            decision,
+            mark,
+            durable,
+        }
+    }
+
+    /// Waits until no other ledger has the candidate's key in flight, or for `limit`.
+    #[must_use]
+    pub fn wait_free(&self, candidate: &Candidate, limit: Duration) -> bool {
+        match &candidate.fingerprint {
+            Some(key) => self.engine.shared.claims.wait_free(key, limit),
+            None => true,
+        }
+    }
+
+    /// The effect has happened: the mark goes into the unit under way, with a result if there is
+    /// one for copies to be answered with.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] where the lease is over: the mark is not kept.
+    pub fn done(
+        &mut self,
+        candidate: &Candidate,
+        result: Option<Box<[u8]>>,
+    ) -> Result<(), StoreError> {
+        self.settle(candidate, Settle::Done(result)).map(drop)
+    }
+
+    /// As [`done`](Ledger::done), and says how full the unit is.
+    pub(crate) fn done_fill(
+        &mut self,
+        candidate: &Candidate,
+        result: Option<Box<[u8]>>,
+    ) -> Result<Fill, StoreError> {
+        self.settle(candidate, Settle::Done(result))
+    }
+
+    /// The key counts as done although nothing was handled here: a restore.
+    pub(crate) fn mark_only(&mut self, candidate: &Candidate) -> Result<Fill, StoreError> {
+        self.settle(candidate, Settle::Restored)
+    }
+
+    /// The record is passed over: the head moves behind it.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] where the lease is over.
+    pub fn skip(&mut self, candidate: &Candidate) -> Result<(), StoreError> {
+        self.settle(candidate, Settle::Skipped).map(drop)
+    }
+
+    /// The handler did not succeed: the key is free again, and the head stays before the record.
+    pub fn release(&self, candidate: &Candidate) {
+        if let Some(key) = &candidate.fingerprint {
+            self.engine.shared.claims.release(key, self.open.holder());
+        }
+    }
+
+    fn settle(&mut self, candidate: &Candidate, how: Settle) -> Result<Fill, StoreError> {
+        if !self.started {
+            // The first record of a partition that the store does not know: it begins here.
+            self.started = true;
+            self.open.start_at(NextOffset::after(candidate.offset - 1));
+        }
+        let (effect, mark, result) = match how {
+            Settle::Done(result) => (true, true, result),
+            Settle::Restored => (false, true, None),
+            Settle::Skipped => (false, false, None),
+        };
+        let entry = candidate
+            .fingerprint
+            .filter(|_| mark)
+            .map(|fingerprint| Entry {
+                fingerprint,
+                offset: candidate.offset,
+                value_digest: candidate.value_digest,
+                result,
+            });
+        let settled = Settled {
+            offset: candidate.offset,
+            timestamp_ms: candidate.timestamp_ms,
+            anchor_digest: candidate.anchor_digest(),
+            entry,
+            effect,
+        };
+        match self.open.settle(settled) {
+            Some(fill) => {
+                self.call(fill);
+                Ok(fill)
+            }
+            None => {
+                self.release(candidate);
+                Err(StoreError::Fenced {
+                    partition: self.partition().clone(),
+                    ours: self.lease.epoch,
+                    newest: self.lease.epoch.saturating_add(1),
+                })
+            }
+        }
+    }
+
+    fn call(&self, fill: Fill) {
+        let Some(wake) = &self.wake else { return };
+        if fill.bytes >= super::UNIT_BYTES_MAX {
+            wake.urge();
+        } else if fill.first {
+            wake.stir();
+        }
+    }
+
+    /// Has the committer come now.
+    pub(crate) fn urge(&self) {
+        if let Some(wake) = &self.wake {
+            wake.urge();
+        }
+    }
+
+    /// Effects whose marks are not durable yet.
+    pub(crate) fn wait_uncommitted(&self, limit: usize, patience: Duration) -> Wait {
+        self.open.wait_uncommitted(limit, patience)
+    }
+
+    pub(crate) fn wait_clean(&self, patience: Duration) -> Wait {
+        self.open.wait_clean(patience)
+    }
+
+    /// Commits what is left and ends the lease in order, so that the next one is not in doubt.
+    ///
+    /// # Errors
+    /// The store's: then the lease ends as if the process had died here.
+    pub fn finish(self) -> Result<Option<Committed>, StoreError> {
+        let committed = self
+            .engine
+            .commit_where(|open| std::ptr::eq(open, &raw const *self.open))?;
+        self.engine.store().release(&self.lease)?;
+        Ok(committed.into_iter().next())
+    }
+}
+
+/// A point between two commits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment(u64);
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        for entry in self.open.close() {
+            self.engine
+                .shared
+                .claims
+                .release(&entry.fingerprint, self.open.holder());
+        }
+        self.engine.forget(&self.open);
+    }
+}

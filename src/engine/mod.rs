@@ -1,0 +1,229 @@
+//! The engine without Kafka: claim, settle, commit, for any ordered source.
+//!
+//! [`Engine::lease`] takes one partition of the source and gives a [`Ledger`]. Every record, in
+//! order, is [looked at](Ledger::look), handled if new, and [settled](Ledger::done). Nothing is
+//! durable, and nothing suppresses a copy after a crash, until [`Engine::commit`] has returned.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use idempotent_consumer::engine::{Engine, Look};
+//! use idempotent_consumer::store::{MemoryStore, Owner};
+//! use idempotent_consumer::{TopicPartition, key::Scope};
+//!
+//! let owner = Owner { group: "shop".into(), recipe: "line".into(), scope: "topic".into() };
+//! let engine = Engine::new(Arc::new(MemoryStore::new()), &owner, Scope::Topic)?;
+//! let mut ledger = engine.lease(&TopicPartition::new("orders", 0))?;
+//! let mut shipped = Vec::new();
+//! for (offset, order) in ["order-1", "order-2", "order-1"].iter().enumerate() {
+//!     let candidate = ledger.candidate(offset as i64, order.as_bytes(), None);
+//!     match ledger.look(&candidate)? {
+//!         Look::New => {
+//!             shipped.push(*order); // the effect
+//!             ledger.done(&candidate, None)?;
+//!         }
+//!         Look::Known { .. } => ledger.skip(&candidate)?,
+//!         Look::Busy => unreachable!("one ledger never waits for another"),
+//!     }
+//! }
+//! engine.commit()?; // from here on a crash undoes nothing
+//! assert_eq!(shipped, ["order-1", "order-2"]);
+//! # Ok::<(), idempotent_consumer::store::StoreError>(())
+//! ```
+
+mod committer;
+mod ledger;
+mod open_unit;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+pub(crate) use self::committer::Committer;
+pub(crate) use self::ledger::Moment;
+pub use self::ledger::{Candidate, Ledger, Look};
+use self::open_unit::OpenUnit;
+pub(crate) use self::open_unit::{UNIT_BYTES_MAX, Wait, Wake};
+use crate::claim::{Claims, HolderId};
+use crate::key::{Fingerprinter, HashKey, Scope};
+use crate::metrics;
+use crate::record::{NextOffset, TopicPartition};
+use crate::store::{Owner, Store, StoreError};
+
+/// Decides about keys and writes what has been done, for any number of partitions.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    claims: Claims,
+    hash_key: HashKey,
+    group: String,
+    scope: Scope,
+    /// The units under way, one a lease.
+    open: Mutex<Vec<Arc<OpenUnit>>>,
+    /// Held by whoever commits: units of a partition must reach the store in their order.
+    committing: Mutex<()>,
+    /// Counts commits; a look-up older than the newest one is repeated before a key is handled.
+    commits: AtomicU64,
+    holders: AtomicU64,
+}
+
+/// How far a commit brought one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The partition.
+    pub partition: TopicPartition,
+    /// Everything below is durable.
+    pub next: NextOffset,
+}
+
+impl Engine {
+    /// An engine on a store that belongs to `owner`.
+    ///
+    /// # Errors
+    /// Where the store [belongs to another](StoreError::Foreign) or cannot be written.
+    pub fn new(store: Arc<dyn Store>, owner: &Owner, scope: Scope) -> Result<Self, StoreError> {
+        let hash_key = store.bind(owner)?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                store,
+                claims: Claims::default(),
+                hash_key,
+                group: owner.group.clone(),
+                scope,
+                open: Mutex::default(),
+                committing: Mutex::default(),
+                commits: AtomicU64::new(0),
+                holders: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// The store underneath.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        &*self.shared.store
+    }
+
+    /// Takes a partition. A ledger of the same partition that was taken before is fenced: its
+    /// late commits are refused.
+    ///
+    /// # Errors
+    /// Where the store cannot write the lease.
+    pub fn lease(&self, partition: &TopicPartition) -> Result<Ledger, StoreError> {
+        // Not while a commit is under way: one of its units could be fenced by this very lease,
+        // and the store would refuse the others with it.
+        let _turn = self
+            .shared
+            .committing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let lease = self.shared.store.lease(partition)?;
+        let holder: HolderId = self.shared.holders.fetch_add(1, Ordering::Relaxed);
+        let open = Arc::new(OpenUnit::new(partition.clone(), &lease, holder));
+        let mut list = self
+            .shared
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for older in list.iter().filter(|older| older.partition() == partition) {
+            older.close();
+        }
+        list.push(Arc::clone(&open));
+        drop(list);
+        let hasher = Fingerprinter::new(
+            &self.shared.hash_key,
+            &self.shared.group,
+            self.shared.scope,
+            partition,
+        );
+        Ok(Ledger::new(self.clone(), lease, open, hasher))
+    }
+
+    /// Writes everything settled so far, durably, and says how far each partition has come.
+    ///
+    /// # Errors
+    /// The store's; none of the units in question counts as done then.
+    pub fn commit(&self) -> Result<Vec<Committed>, StoreError> {
+        self.commit_where(|_| true)
+    }
+
+    /// Commits the open units that `wanted` picks.
+    pub(crate) fn commit_where(
+        &self,
+        wanted: impl Fn(&OpenUnit) -> bool,
+    ) -> Result<Vec<Committed>, StoreError> {
+        let shared = &*self.shared;
+        let _turn = shared
+            .committing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let open: Vec<_> = {
+            let list = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+            list.iter().filter(|open| wanted(open)).cloned().collect()
+        };
+        let (mut units, mut owners) = (Vec::new(), Vec::new());
+        for open in open {
+            if let Some((unit, effects)) = open.take() {
+                units.push(unit);
+                owners.push((open, effects));
+            }
+        }
+        if units.is_empty() {
+            return Ok(Vec::new());
+        }
+        let begun = Instant::now();
+        let written = shared.store.commit(&units);
+        metrics::committed(units.len(), begun.elapsed());
+        // Between the index and the claims: whoever finds a claim gone must find the mark.
+        shared.commits.fetch_add(1, Ordering::Release);
+        let mut committed = Vec::with_capacity(units.len());
+        for ((open, effects), unit) in owners.iter().zip(&units) {
+            if written.is_err() {
+                // The claims stay: what has taken effect without a mark is not handled again by
+                // whoever waits for it. The store is poisoned, so they wait for the end.
+                open.close();
+                continue;
+            }
+            for entry in &unit.entries {
+                shared.claims.release(&entry.fingerprint, open.holder());
+            }
+            open.hardened(*effects);
+            committed.push(Committed {
+                partition: open.partition().clone(),
+                next: unit.next,
+            });
+        }
+        written.map(|()| committed)
+    }
+
+    /// Fences the ledger of a partition from outside: its late work is refused.
+    pub(crate) fn abandon(&self, partition: &TopicPartition) {
+        for open in self
+            .open_units()
+            .iter()
+            .filter(|open| open.partition() == partition)
+        {
+            open.close();
+        }
+    }
+
+    fn forget(&self, gone: &Arc<OpenUnit>) {
+        let mut list = self
+            .shared
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        list.retain(|open| !Arc::ptr_eq(open, gone));
+    }
+
+    fn open_units(&self) -> Vec<Arc<OpenUnit>> {
+        self.shared
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}

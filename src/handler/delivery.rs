@@ -1,0 +1,72 @@
+//! One record on its way to a handler.
+
+use std::ops::Deref;
+
+use crate::key::{Fingerprinter, Recipe};
+use crate::record::Record;
+
+/// A record with what was decided about it. Dereferences to the [`Record`].
+#[derive(Clone, Copy)]
+pub struct Delivery<'a> {
+    pub(crate) record: Record<'a>,
+    pub(crate) attempt: u32,
+    pub(crate) in_doubt: bool,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) hasher: &'a Fingerprinter,
+}
+
+impl<'a> Delivery<'a> {
+    /// The record.
+    #[must_use]
+    pub fn record(&self) -> Record<'a> {
+        self.record
+    }
+
+    /// Counts the attempts of this process, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether the effect may have happened already: in a run that ended without order, or on
+    /// another member of the group. Never set without cause, but often without harm done; ask
+    /// the other side by the [token](Delivery::token).
+    #[must_use]
+    pub fn in_doubt(&self) -> bool {
+        self.in_doubt
+    }
+
+    /// The idempotency token: 32 hexadecimal digits, the same for every attempt and every copy, on
+    /// every machine, after every restart, with or without the store. Made from group, topic and
+    /// key (and the partition, if that is the scope); SHA-256, cut to 128 bits.
+    ///
+    /// A record without a key has the token of its topic, partition and offset.
+    #[must_use]
+    pub fn token(&self) -> String {
+        match self.recipe.identify(&self.record) {
+            Ok(Some(identity)) => self.hasher.token(&identity),
+            _ => self.hasher.token(&crate::key::Identity::Place(
+                self.record.partition,
+                self.record.offset,
+            )),
+        }
+    }
+}
+
+impl<'a> Deref for Delivery<'a> {
+    type Target = Record<'a>;
+
+    fn deref(&self) -> &Record<'a> {
+        &self.record
+    }
+}
+
+impl std::fmt::Debug for Delivery<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delivery")
+            .field("record", &self.record)
+            .field("attempt", &self.attempt)
+            .field("in_doubt", &self.in_doubt)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,92 @@
+//! The user's code: what it gets, what it may record, how it fails.
+
+mod delivery;
+mod effects;
+
+use std::fmt;
+use std::future::Future;
+
+pub use self::delivery::Delivery;
+pub use self::effects::{EffectError, Effects};
+use crate::error::BoxError;
+
+/// How a handler did not succeed.
+///
+/// Every error converts into it by `?`, as [`Retry`](HandlerError::Retry). For that it is not an
+/// [`Error`](std::error::Error) itself.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum HandlerError {
+    /// Another attempt may succeed.
+    Retry(BoxError),
+    /// No attempt will: the record itself is at fault.
+    Reject(BoxError),
+}
+
+impl HandlerError {
+    /// Says that no attempt will succeed.
+    pub fn reject(error: impl Into<BoxError>) -> Self {
+        Self::Reject(error.into())
+    }
+
+    pub(crate) fn into_inner(self) -> BoxError {
+        match self {
+            Self::Retry(error) | Self::Reject(error) => error,
+        }
+    }
+}
+
+impl<E: Into<BoxError>> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        Self::Retry(error.into())
+    }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Retry(error) => error.fmt(f),
+            Self::Reject(error) => write!(f, "rejected: {error}"),
+        }
+    }
+}
+
+/// What a handler returns: `Ok` lets the record count as done, nothing else does.
+pub type HandlerResult = Result<(), HandlerError>;
+
+/// Handles new records. Closures go to [`run`](crate::IdempotentConsumer::run) as they are; this
+/// trait is for handlers with a name, and goes to
+/// [`run_handler`](crate::IdempotentConsumer::run_handler).
+///
+/// # The contract
+///
+/// Called for each record that is decided to be new, in the order of the partition; several
+/// partitions at the same time, each on a thread of its own. The effect must be complete when the
+/// future returns `Ok`: the mark follows within milliseconds, the offset behind it.
+///
+/// After a crash, records whose effect came less than the commit interval before it are handled
+/// again. They come with [`in_doubt`](Delivery::in_doubt) set, and with the same
+/// [`token`](Delivery::token) as before.
+pub trait Handler: Send + Sync + 'static {
+    /// Handles one record.
+    ///
+    /// # Errors
+    /// As [`HandlerError`] says; the record is not marked and its offset does not move.
+    fn handle(
+        &self,
+        delivery: &Delivery<'_>,
+        effects: &mut Effects,
+    ) -> impl Future<Output = HandlerResult>;
+}
+
+/// A closure as a handler.
+pub(crate) struct HandlerFn<F>(pub(crate) F);
+
+impl<F> Handler for HandlerFn<F>
+where
+    F: AsyncFn(&Delivery<'_>, &mut Effects) -> HandlerResult + Send + Sync + 'static,
+{
+    async fn handle(&self, delivery: &Delivery<'_>, effects: &mut Effects) -> HandlerResult {
+        (self.0)(delivery, effects).await
+    }
+}

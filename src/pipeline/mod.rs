@@ -1,0 +1,17 @@
+//! Joins the stages. The only place that knows them all.
+
+mod doubt;
+mod lane;
+mod pull;
+mod report;
+mod run;
+mod session;
+mod settings;
+
+pub(crate) use self::pull::PullDriver;
+pub use self::pull::{Claimed, Pull};
+pub use self::report::{Counts, Report};
+pub(crate) use self::run::HandlerDriver;
+pub(crate) use self::session::{Driver, Session, drive};
+pub use self::settings::{Mismatch, Restore};
+pub(crate) use self::settings::{Settings, UNCOMMITTED_RECORDS_MAX};

@@ -1,0 +1,247 @@
+//! The pull form: deliveries are taken one by one, and answered.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::lane::{Lane, Step, Work};
+use super::report::Report;
+use super::session::Driver;
+use super::settings::Settings;
+use crate::claim::Decision;
+use crate::error::{BoxError, Error};
+use crate::handler::{Delivery, Effects};
+use crate::key::Fingerprinter;
+use crate::source::Batch;
+
+/// How a claim was answered.
+enum Answer {
+    Done(Effects),
+    Failed(BoxError),
+    Released,
+}
+
+/// A record with its decision, to be answered.
+///
+/// One that [awaits an answer](Claimed::awaits_answer) is [`done`](Claimed::done),
+/// [`failed`](Claimed::failed), or released: dropping it is a release, never a mark, and the
+/// record is handed out again. Until then nothing behind it in its partition is handed out. A copy
+/// counts as done already; it is here to be answered with its first one's
+/// [`result`](Claimed::result).
+#[must_use = "dropping a claim releases it, and the record is handed out again"]
+pub struct Claimed {
+    batch: Arc<dyn Batch>,
+    index: usize,
+    decision: Decision,
+    attempt: u32,
+    in_doubt: bool,
+    result: Option<Vec<u8>>,
+    settings: Arc<Settings>,
+    hasher: Arc<Fingerprinter>,
+    answer: Option<oneshot::Sender<Answer>>,
+}
+
+impl Claimed {
+    /// Why the record is to be handled, or is not.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    /// Whether the record is to be handled. Else any answer is ignored.
+    #[must_use]
+    pub fn awaits_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// What the first record of this key recorded, for a copy; durable before it is shown.
+    #[must_use]
+    pub fn result(&self) -> Option<&[u8]> {
+        self.result.as_deref()
+    }
+
+    /// The record. `None` only where its batch is broken, which is a bug.
+    #[must_use]
+    pub fn delivery(&self) -> Option<Delivery<'_>> {
+        Some(Delivery {
+            record: self.batch.record(self.index)?,
+            attempt: self.attempt,
+            in_doubt: self.in_doubt,
+            recipe: &self.settings.recipe,
+            hasher: &self.hasher,
+        })
+    }
+
+    /// The effect has happened: the mark, with what is recorded beside it, is durable within the
+    /// commit interval.
+    pub fn done(self, effects: Effects) {
+        self.answer(Answer::Done(effects));
+    }
+
+    /// The effect has not happened: the record is handed out again by the retry policy, and when
+    /// that is used up the consumer stops with this error.
+    pub fn failed(self, error: impl Into<BoxError>) {
+        self.answer(Answer::Failed(error.into()));
+    }
+
+    /// Gives the record back unhandled. It is handed out again; that does not count as a failure.
+    pub fn release(self) {
+        self.answer(Answer::Released);
+    }
+
+    fn answer(mut self, answer: Answer) {
+        if let Some(sender) = self.answer.take() {
+            // Nobody listens any more where the partition was given up: then the next owner gets
+            // the record.
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+/// The deliveries of a running consumer.
+///
+/// Dropping it stops the consumer as [`finish`](Pull::finish) does, without telling how it went.
+pub struct Pull {
+    claims: mpsc::Receiver<Claimed>,
+    end: JoinHandle<Result<Report, Error>>,
+    shutdown: CancellationToken,
+    _stop: DropGuard,
+}
+
+impl Pull {
+    pub(crate) fn new(
+        claims: mpsc::Receiver<Claimed>,
+        end: JoinHandle<Result<Report, Error>>,
+        shutdown: CancellationToken,
+    ) -> Self {
+        Self {
+            claims,
+            end,
+            _stop: shutdown.clone().drop_guard(),
+            shutdown,
+        }
+    }
+
+    /// The next delivery, from whichever partition has one; `None` once the consumer has stopped,
+    /// and then [`finish`](Pull::finish) says why. Cancel safe: nothing is lost with a dropped
+    /// future.
+    pub async fn next(&mut self) -> Option<Claimed> {
+        self.claims.recv().await
+    }
+
+    /// Stops: work in hand is waited for, what is done is committed, the group is left.
+    ///
+    /// # Errors
+    /// What ended the consumer, if something did before.
+    pub async fn finish(mut self) -> Result<Report, Error> {
+        self.shutdown.cancel();
+        // Claims that nobody took are released.
+        self.claims.close();
+        while self.claims.recv().await.is_some() {}
+        (&mut self.end).await.unwrap_or(Err(Error::Panicked))
+    }
+}
+
+/// Hands a lane's records to whoever pulls.
+pub(crate) struct PullDriver {
+    claims: mpsc::Sender<Claimed>,
+    runtime: Handle,
+}
+
+impl PullDriver {
+    /// A driver, and where its claims come out.
+    pub(crate) fn new(runtime: Handle) -> (Self, mpsc::Receiver<Claimed>) {
+        // One: a claim that waits in a queue keeps its partition waiting with it.
+        let (claims, taken) = mpsc::channel(1);
+        (Self { claims, runtime }, taken)
+    }
+
+    fn offer(&self, lane: &Lane, work: &Work, result: Option<Vec<u8>>) -> Option<Answer> {
+        let copy = !matches!(work.decision, Decision::New | Decision::MissingKey);
+        let (answer, answered) = oneshot::channel();
+        let claimed = Claimed {
+            batch: Arc::clone(work.batch()),
+            index: work.index(),
+            decision: work.decision,
+            attempt: work.attempt,
+            in_doubt: work.in_doubt,
+            result,
+            settings: Arc::clone(lane.settings()),
+            hasher: Arc::new(lane.ledger().hasher().clone()),
+            answer: (!copy).then_some(answer),
+        };
+        // Nobody may be pulling when the partition is taken away; and a puller that has gone is as
+        // good as a stop.
+        self.runtime.block_on(async {
+            tokio::select! {
+                sent = self.claims.send(claimed) => sent.ok(),
+                () = lane.stop().token().cancelled() => None,
+            }
+        })?;
+        if copy {
+            return Some(Answer::Released);
+        }
+        Some(answered.blocking_recv().unwrap_or(Answer::Released))
+    }
+
+    fn handle(&self, lane: &mut Lane, mut work: Work) -> Result<bool, Error> {
+        let mut pauses = lane.settings().retry.pauses();
+        let release_pause = lane.settings().retry.pauses().next();
+        loop {
+            let Some(answer) = self.offer(lane, &work, None) else {
+                lane.release(&work);
+                return Ok(false);
+            };
+            let pause = match answer {
+                Answer::Done(mut effects) => {
+                    lane.done(&work, effects.take_result())?;
+                    return Ok(true);
+                }
+                Answer::Released => release_pause.unwrap_or_default(),
+                Answer::Failed(source) => {
+                    let Some(pause) = pauses.next() else {
+                        lane.release(&work);
+                        let at = crate::record::Coordinates::new(
+                            lane.partition().clone(),
+                            work.candidate.offset,
+                        );
+                        return Err(Error::Handler {
+                            at,
+                            attempts: work.attempt,
+                            source,
+                        });
+                    };
+                    lane.retried();
+                    work.attempt += 1;
+                    pause
+                }
+            };
+            if lane.stop().sleep(pause) {
+                lane.release(&work);
+                return Ok(false);
+            }
+        }
+    }
+}
+
+impl Driver for PullDriver {
+    fn shows_copies(&self) -> bool {
+        true
+    }
+
+    fn drive(&self, lane: &mut Lane) -> Result<(), Error> {
+        loop {
+            let go_on = match lane.next()? {
+                Step::Stopped => false,
+                Step::Copy(work, result) => self.offer(lane, &work, result).is_some(),
+                Step::Handle(work) => self.handle(lane, work)?,
+            };
+            if !go_on {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! One membership in the group: partitions come and go, lanes with them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::lane::{Beginning, Lane};
+use super::report::{Counts, Report};
+use super::settings::{Restore, Settings};
+use crate::engine::{Committed, Committer, Engine, Ledger};
+use crate::error::Error;
+use crate::record::{NextOffset, TopicPartition};
+use crate::source::{Listener, Offered, Offsets, Reader, Source, Start};
+use crate::store::StoreError;
+
+/// How long one poll waits: how late a shutdown is noticed.
+const POLL_WAIT: Duration = Duration::from_millis(20);
+
+/// Tells a lane to end after the record in hand.
+#[derive(Default)]
+pub(crate) struct Stop {
+    set: AtomicBool,
+    /// The same, for those who wait in a future.
+    token: CancellationToken,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Stop {
+    pub(super) fn is_set(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+
+    fn set(&self) {
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set.store(true, Ordering::Release);
+        self.token.cancel();
+        self.changed.notify_all();
+    }
+
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Sleeps for `pause`, or until set; says whether it is set.
+    pub(super) fn sleep(&self, pause: Duration) -> bool {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let slept = self
+            .changed
+            .wait_timeout_while(guard, pause, |()| !self.is_set());
+        drop(slept.unwrap_or_else(PoisonError::into_inner));
+        self.is_set()
+    }
+}
+
+/// What lanes, committer and polling thread share.
+pub(crate) struct Shared {
+    offsets: Mutex<Offsets>,
+    report: Mutex<Report>,
+    failure: Mutex<Option<Error>>,
+    failed: AtomicBool,
+}
+
+impl Shared {
+    fn new(settings: &Settings) -> Self {
+        Self {
+            offsets: Mutex::new(Offsets::new(settings.offset_interval)),
+            report: Mutex::default(),
+            failure: Mutex::default(),
+            failed: AtomicBool::new(false),
+        }
+    }
+
+    fn offsets(&self) -> MutexGuard<'_, Offsets> {
+        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn count(&self, counts: &mut Counts) {
+        if *counts != Counts::default() {
+            self.report().counts.absorb(counts);
+        }
+    }
+
+    /// Durable: only now may an offset follow.
+    pub(super) fn committed(&self, committed: Vec<Committed>) {
+        let mut offsets = self.offsets();
+        let mut report = self.report();
+        for done in committed {
+            let position = report
+                .positions
+                .entry(done.partition.clone())
+                .or_insert(done.next);
+            *position = done.next.max(*position);
+            offsets.reached(done);
+        }
+    }
+
+    /// The first failure is the one that is reported; what follows is its echo.
+    pub(super) fn fail(&self, error: Error) {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    fn take_failure(&self) -> Option<Error> {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+/// Works through a lane until it is stopped.
+pub(crate) trait Driver: Send + Sync + 'static {
+    /// Whether it wants to see copies.
+    fn shows_copies(&self) -> bool;
+
+    /// Drives the lane. Returns when it is stopped or has failed.
+    fn drive(&self, lane: &mut Lane) -> Result<(), Error>;
+}
+
+/// A partition that was offered and is not assigned yet.
+struct Taken {
+    ledger: Ledger,
+    committed: Option<NextOffset>,
+    restore_until: NextOffset,
+}
+
+struct Running {
+    stop: Arc<Stop>,
+    thread: JoinHandle<()>,
+}
+
+/// The listener that turns assignments into lanes.
+pub(crate) struct Session {
+    engine: Engine,
+    settings: Arc<Settings>,
+    driver: Arc<dyn Driver>,
+    shared: Arc<Shared>,
+    committer: Committer,
+    taken: Mutex<HashMap<TopicPartition, Taken>>,
+    running: Mutex<HashMap<TopicPartition, Running>>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        engine: Engine,
+        settings: Settings,
+        driver: Arc<dyn Driver>,
+    ) -> Result<Self, Error> {
+        let shared = Arc::new(Shared::new(&settings));
+        let told = Arc::clone(&shared);
+        let report = move |committed: Result<Vec<Committed>, StoreError>| match committed {
+            Ok(committed) => told.committed(committed),
+            Err(error) => told.fail(error.into()),
+        };
+        let committer =
+            Committer::start(engine.clone(), settings.commit_linger, report).map_err(|source| {
+                Error::Thread {
+                    what: "commits".to_owned(),
+                    source,
+                }
+            })?;
+        Ok(Self {
+            engine,
+            settings: Arc::new(settings),
+            driver,
+            shared,
+            committer,
+            taken: Mutex::default(),
+            running: Mutex::default(),
+        })
+    }
+
+    /// Takes one offered partition and decides where it begins.
+    fn take(&self, offered: &Offered) -> Result<Start, Error> {
+        let Offered {
+            partition,
+            committed,
+        } = offered;
+        let mut ledger = self.engine.lease(partition)?;
+        ledger.wake_with(self.committer.wake());
+        let head = ledger.lease().head.map(|head| head.next);
+        let behind = *committed > head;
+        let (start, restore_until) = match (behind, *committed, self.settings.restore) {
+            (true, Some(committed), Restore::FromSource) => {
+                (head.map_or(Start::Oldest, Start::At), committed)
+            }
+            (true, Some(committed), Restore::Refuse) => {
+                let head = head.unwrap_or(NextOffset::ZERO);
+                return Err(Error::StoreBehind {
+                    partition: partition.clone(),
+                    head,
+                    committed,
+                });
+            }
+            _ => (Start::Committed, NextOffset::ZERO),
+        };
+        tracing::info!(
+            %partition,
+            committed = committed.map(NextOffset::get),
+            head = head.map(NextOffset::get),
+            in_doubt = ledger.lease().in_doubt,
+            restoring = restore_until > NextOffset::ZERO,
+            "partition assigned: {}", self.engine.store().summary(),
+        );
+        let taken = Taken {
+            ledger,
+            committed: *committed,
+            restore_until,
+        };
+        self.taken().insert(partition.clone(), taken);
+        Ok(start)
+    }
+
+    fn taken(&self) -> MutexGuard<'_, HashMap<TopicPartition, Taken>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<TopicPartition, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, partition: TopicPartition, reader: Box<dyn Reader>) -> Result<(), Error> {
+        // Taken away from under a failed offer: nothing to start, the session ends.
+        let Some(taken) = self.taken().remove(&partition) else {
+            return Ok(());
+        };
+        let beginning = Beginning {
+            ledger: taken.ledger,
+            reader,
+            committed: taken.committed,
+            restore_until: taken.restore_until,
+            shows_copies: self.driver.shows_copies(),
+        };
+        let stop = Arc::new(Stop::default());
+        let settings = Arc::clone(&self.settings);
+        let (shared, driver) = (Arc::clone(&self.shared), Arc::clone(&self.driver));
+        let lane = Lane::new(beginning, settings, Arc::clone(&shared), Arc::clone(&stop));
+        let thread = std::thread::Builder::new()
+            .name(format!("ic-{partition}"))
+            .spawn(move || work(lane, &*driver, &shared))
+            .map_err(|source| Error::Thread {
+                what: partition.to_string(),
+                source,
+            })?;
+        self.running().insert(partition, Running { stop, thread });
+        Ok(())
+    }
+
+    /// Ends lanes: all are told to stop, then each is waited for until the common deadline.
+    fn drain(&self, partitions: &[TopicPartition]) {
+        let end = Instant::now() + self.settings.drain_limit;
+        let ending: Vec<_> = {
+            let mut running = self.running();
+            partitions
+                .iter()
+                .filter_map(|name| running.remove_entry(name))
+                .collect()
+        };
+        for (_, lane) in &ending {
+            lane.stop.set();
+        }
+        for (partition, lane) in ending {
+            while !lane.thread.is_finished() && Instant::now() < end {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if lane.thread.is_finished() {
+                if lane.thread.join().is_err() {
+                    self.shared.fail(Error::Panicked);
+                }
+            } else {
+                // Drained first, fenced second: what it finishes from here on is not marked.
+                self.engine.abandon(&partition);
+                let limit_ms = self.settings.drain_limit.as_millis();
+                let late = Error::DrainTimeout {
+                    partition,
+                    limit_ms,
+                };
+                tracing::warn!("{late}");
+            }
+        }
+        // Offered, but never read.
+        let mut taken = self.taken();
+        for partition in partitions {
+            if let Some(Taken { ledger, .. }) = taken.remove(partition) {
+                if let Err(error) = ledger.finish() {
+                    self.shared.fail(error.into());
+                }
+            }
+        }
+    }
+
+    fn drain_all(&self) {
+        let mut all: Vec<_> = self.running().keys().cloned().collect();
+        all.extend(self.taken().keys().cloned());
+        self.drain(&all);
+    }
+}
+
+/// A lane's thread.
+fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
+    let driven = lane.check_topic().and_then(|()| driver.drive(&mut lane));
+    // Before the lane ends: its own end may fail for the same reason, and is only the echo.
+    if let Err(error) = driven {
+        shared.fail(error);
+    }
+    if let Err(error) = lane.finish() {
+        shared.fail(error);
+    }
+}
+
+impl Listener for Session {
+    fn offered(&self, partitions: &[Offered]) -> Vec<Start> {
+        let take = |offered: &Offered| {
+            self.take(offered).unwrap_or_else(|error| {
+                self.shared.fail(error);
+                Start::Committed
+            })
+        };
+        partitions.iter().map(take).collect()
+    }
+
+    fn assigned(&self, readers: Vec<(TopicPartition, Box<dyn Reader>)>) {
+        for (partition, reader) in readers {
+            if let Err(error) = self.start(partition, reader) {
+                self.shared.fail(error);
+            }
+        }
+    }
+
+    fn revoked(&self, partitions: &[TopicPartition], lost: bool) -> Vec<Committed> {
+        tracing::info!(?partitions, lost, "partitions taken away");
+        self.drain(partitions);
+        let mut offsets = self.shared.offsets();
+        partitions
+            .iter()
+            .filter_map(|partition| offsets.forget(partition))
+            .collect()
+    }
+}
+
+/// The polling thread: serves the group until the end is asked for, or something fails.
+pub(crate) fn drive(
+    mut source: impl Source,
+    session: &Arc<Session>,
+    shutdown: &CancellationToken,
+) -> Result<Report, Error> {
+    let shared = &session.shared;
+    source.join(Arc::clone(session) as Arc<dyn Listener>)?;
+    while !shutdown.is_cancelled() && !shared.has_failed() {
+        if let Err(error) = source.poll(POLL_WAIT) {
+            shared.fail(error.into());
+        }
+        let now = Instant::now();
+        let mut offsets = shared.offsets();
+        for answer in source.commit_answers() {
+            if let Err(error) = &answer {
+                tracing::warn!(%error, "the group refused positions; they are sent again");
+            }
+            offsets.answered(answer, now);
+        }
+        if let Some(due) = offsets.due(now) {
+            source.commit(&due);
+        }
+    }
+    session.drain_all();
+    let open = shared.offsets().unconfirmed();
+    if let Err(error) = source.leave(&open, session.settings.drain_limit) {
+        shared.fail(error.into());
+    }
+    match shared.take_failure() {
+        Some(error) => Err(error),
+        None => Ok(shared.report().clone()),
+    }
+}

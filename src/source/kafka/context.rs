@@ -1,0 +1,277 @@
+//! What librdkafka calls back: rebalances, answers to commits, errors, log lines.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{
+    BaseConsumer, CommitMode, Consumer as _, ConsumerContext, RebalanceProtocol,
+};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use rdkafka::types::RDKafkaRespErr;
+
+use super::batch::PartitionQueue;
+use super::reader::KafkaReader;
+use crate::engine::Committed;
+use crate::record::{NextOffset, TopicPartition};
+use crate::source::{Listener, Offered, Reader, SourceError, Start};
+
+/// For requests that are made while a rebalance waits: well below any session time-out.
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+
+/// The state that callbacks need. They run on the polling thread, inside `poll`.
+pub(super) struct Context {
+    /// Set right after the consumer is made: callbacks get only a reference, and a partition's
+    /// queue must keep its client alive.
+    consumer: OnceLock<Weak<BaseConsumer<Context>>>,
+    listener: OnceLock<Arc<dyn Listener>>,
+    answers: Mutex<Vec<Result<Vec<Committed>, SourceError>>>,
+    failure: Mutex<Option<SourceError>>,
+}
+
+impl Context {
+    pub(super) fn new() -> Self {
+        Self {
+            consumer: OnceLock::new(),
+            listener: OnceLock::new(),
+            answers: Mutex::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(super) fn tie(&self, consumer: &Arc<BaseConsumer<Self>>) {
+        // Set once, in the constructor.
+        let _ = self.consumer.set(Arc::downgrade(consumer));
+    }
+
+    pub(super) fn listen(&self, listener: Arc<dyn Listener>) -> bool {
+        self.listener.set(listener).is_ok()
+    }
+
+    pub(super) fn answers(&self) -> Vec<Result<Vec<Committed>, SourceError>> {
+        std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What went wrong in a callback, which cannot return it.
+    pub(super) fn failure(&self) -> Option<SourceError> {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn fail(&self, error: SourceError) {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(error);
+    }
+
+    fn assign(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        let (Some(listener), Some(owner)) = (
+            self.listener.get(),
+            self.consumer.get().and_then(Weak::upgrade),
+        ) else {
+            return self.answer(consumer, &TopicPartitionList::new(), Vec::new());
+        };
+        let offered = match offered(consumer, list) {
+            Ok(offered) => offered,
+            Err(error) => {
+                // The rebalance must be answered even so: with nothing, and then the consumer ends.
+                self.fail(SourceError::client("asking for the group's offsets")(error));
+                return self.answer(consumer, &TopicPartitionList::new(), Vec::new());
+            }
+        };
+        let starts = listener.offered(&offered);
+        let mut assigned = TopicPartitionList::with_capacity(offered.len());
+        let mut readers: Vec<(TopicPartition, Box<dyn Reader>)> = Vec::with_capacity(offered.len());
+        for (offered, start) in offered.into_iter().zip(starts) {
+            let at = match (start, offered.committed) {
+                (Start::At(next), _) | (Start::Committed, Some(next)) => Offset::Offset(next.get()),
+                (Start::Oldest, _) => Offset::Beginning,
+                // librdkafka applies the reset policy to it.
+                (Start::Committed, None) => Offset::Invalid,
+            };
+            let partition = offered.partition;
+            // Before the assign: then no record has reached the main queue.
+            let queue = PartitionQueue::take(Arc::clone(&owner), partition.clone());
+            let added = assigned.add_partition_offset(partition.topic(), partition.partition(), at);
+            match (queue, added) {
+                (Some(queue), Ok(())) => {
+                    readers.push((partition, Box::new(KafkaReader::new(queue))));
+                }
+                (_, Err(error)) => self.fail(SourceError::client("assigning")(error)),
+                (None, Ok(())) => self.fail(SourceError::Partition {
+                    partition,
+                    near: String::new(),
+                    message: "librdkafka gave no queue for it".to_owned(),
+                }),
+            }
+        }
+        self.answer(consumer, &assigned, readers);
+    }
+
+    /// Tells librdkafka what is assigned, then the listener.
+    fn answer(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        assigned: &TopicPartitionList,
+        readers: Vec<(TopicPartition, Box<dyn Reader>)>,
+    ) {
+        // Once only: a second assign in one callback gives stray resets.
+        let done = match consumer.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => consumer.incremental_assign(assigned),
+            _ => consumer.assign(assigned),
+        };
+        match (done, self.listener.get()) {
+            (Ok(()), Some(listener)) => listener.assigned(readers),
+            (Ok(()), None) => {}
+            (Err(error), _) => self.fail(SourceError::client("assigning partitions")(error)),
+        }
+    }
+
+    fn revoke(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        let partitions: Vec<_> = names(list);
+        let lost = consumer.assignment_lost();
+        if let Some(listener) = self.listener.get() {
+            let positions = listener.revoked(&partitions, lost);
+            if !lost && !positions.is_empty() {
+                // Before the partitions are given back: the next owner begins where this one
+                // ended. A refusal costs it a repeat that its store decides about, no more.
+                if let Err(error) = commit(consumer, &positions, CommitMode::Sync) {
+                    tracing::warn!(%error, "the group refused positions at a revocation");
+                }
+            }
+        }
+        let done = match consumer.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => consumer.incremental_unassign(list),
+            _ => consumer.unassign(),
+        };
+        if let Err(error) = done {
+            self.fail(SourceError::client("giving partitions back")(error));
+        }
+    }
+}
+
+/// Sends positions as an explicit list. An empty one would commit whatever the client thinks.
+pub(super) fn commit(
+    consumer: &BaseConsumer<Context>,
+    positions: &[Committed],
+    mode: CommitMode,
+) -> KafkaResult<()> {
+    let mut list = TopicPartitionList::with_capacity(positions.len());
+    for Committed { partition, next } in positions {
+        let next = Offset::Offset(next.get());
+        list.add_partition_offset(partition.topic(), partition.partition(), next)?;
+    }
+    if list.count() == 0 {
+        Ok(())
+    } else {
+        consumer.commit(&list, mode)
+    }
+}
+
+fn names(list: &TopicPartitionList) -> Vec<TopicPartition> {
+    list.elements()
+        .iter()
+        .map(|e| TopicPartition::new(e.topic(), e.partition()))
+        .collect()
+}
+
+/// The offered partitions with what the group has committed for them.
+fn offered(
+    consumer: &BaseConsumer<Context>,
+    list: &TopicPartitionList,
+) -> KafkaResult<Vec<Offered>> {
+    let mut asked = TopicPartitionList::with_capacity(list.count());
+    for element in list.elements() {
+        asked.add_partition(element.topic(), element.partition());
+    }
+    if asked.count() == 0 {
+        return Ok(Vec::new());
+    }
+    let answered = consumer.committed_offsets(asked, REQUEST_LIMIT)?;
+    answered
+        .elements()
+        .iter()
+        .map(|element| {
+            element.error()?;
+            let committed = match element.offset() {
+                Offset::Offset(next) => NextOffset::new(next),
+                _ => None,
+            };
+            let partition = TopicPartition::new(element.topic(), element.partition());
+            Ok(Offered {
+                partition,
+                committed,
+            })
+        })
+        .collect()
+}
+
+impl ClientContext for Context {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        match level {
+            RDKafkaLogLevel::Emerg
+            | RDKafkaLogLevel::Alert
+            | RDKafkaLogLevel::Critical
+            | RDKafkaLogLevel::Error => tracing::error!(facility, "librdkafka: {message}"),
+            RDKafkaLogLevel::Warning => tracing::warn!(facility, "librdkafka: {message}"),
+            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
+                tracing::info!(facility, "librdkafka: {message}");
+            }
+            RDKafkaLogLevel::Debug => tracing::debug!(facility, "librdkafka: {message}"),
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::warn!(%error, reason, "librdkafka reports an error");
+    }
+}
+
+impl ConsumerContext for Context {
+    fn rebalance(
+        &self,
+        consumer: &BaseConsumer<Self>,
+        event: RDKafkaRespErr,
+        list: &mut TopicPartitionList,
+    ) {
+        match event {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => self.assign(consumer, list),
+            _ => self.revoke(consumer, list),
+        }
+    }
+
+    fn commit_callback(&self, result: KafkaResult<()>, list: &TopicPartitionList) {
+        let answer = result
+            .map_err(SourceError::client("committing offsets"))
+            .and_then(|()| {
+                let mut committed = Vec::with_capacity(list.count());
+                for element in list.elements() {
+                    // A request may succeed while one of its partitions is refused.
+                    element
+                        .error()
+                        .map_err(SourceError::client("committing an offset"))?;
+                    if let Some(next) = element.offset().to_raw().and_then(NextOffset::new) {
+                        let partition = TopicPartition::new(element.topic(), element.partition());
+                        committed.push(Committed { partition, next });
+                    }
+                }
+                Ok(committed)
+            });
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(answer);
+    }
+}
+
+/// Whether an answer only says that there was nothing to commit.
+pub(super) fn is_no_offset(error: &KafkaError) -> bool {
+    matches!(
+        error,
+        KafkaError::ConsumerCommit(RDKafkaErrorCode::NoOffset)
+    )
+}

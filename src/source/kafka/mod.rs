@@ -1,0 +1,167 @@
+//! Kafka, through rdkafka.
+//!
+//! The main queue carries events alone and is polled by one thread that does nothing else, so
+//! that rebalances are served at once and the membership lasts whatever the handlers do. Records
+//! come from the partitions' own queues.
+
+mod batch;
+mod context;
+mod reader;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::Message as _;
+
+use self::context::Context;
+use super::{Listener, Source, SourceError};
+use crate::engine::Committed;
+use crate::record::TopicPartition;
+
+/// A member of a consumer group.
+pub(crate) struct KafkaSource {
+    consumer: Arc<BaseConsumer<Context>>,
+    topics: Vec<String>,
+}
+
+impl KafkaSource {
+    /// Makes the client; the group is joined by `join`. The configuration has been audited.
+    pub(crate) fn new(config: &ClientConfig, topics: Vec<String>) -> Result<Self, SourceError> {
+        let consumer: BaseConsumer<Context> = config
+            .create_with_context(Context::new())
+            .map_err(SourceError::client("making the Kafka client"))?;
+        let consumer = Arc::new(consumer);
+        consumer.client().context().tie(&consumer);
+        Ok(Self { consumer, topics })
+    }
+
+    fn context(&self) -> &Context {
+        self.consumer.client().context()
+    }
+
+    /// What an error on the main queue means: some end the consumer, the rest is the client's to
+    /// mend and only worth a line.
+    fn judge(&self, error: KafkaError) -> Result<(), SourceError> {
+        if let Some((code, message)) = self.consumer.client().fatal_error() {
+            return Err(fatal(code, message));
+        }
+        match error.rdkafka_error_code() {
+            // The group may still get the topic; but nobody would notice a misspelt name.
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
+                tracing::warn!(%error, topics = ?self.topics, "a subscribed topic does not exist");
+                Ok(())
+            }
+            Some(
+                RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::GroupAuthorizationFailed
+                | RDKafkaErrorCode::SaslAuthenticationFailed
+                | RDKafkaErrorCode::FencedInstanceId
+                | RDKafkaErrorCode::UnsupportedVersion,
+            ) => Err(SourceError::Fatal {
+                message: error.to_string(),
+                remedy: "look at the group's and the topics' access rights, and at the broker's \
+                         version"
+                    .to_owned(),
+            }),
+            _ => {
+                tracing::warn!(%error, "the Kafka client reports an error");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn fatal(code: RDKafkaErrorCode, message: String) -> SourceError {
+    let remedy = match code {
+        RDKafkaErrorCode::FencedInstanceId => {
+            "another instance joined with the same group.instance.id: give each its own"
+        }
+        _ => "start again once its cause is mended",
+    };
+    SourceError::Fatal {
+        message,
+        remedy: remedy.to_owned(),
+    }
+}
+
+impl Source for KafkaSource {
+    fn join(&mut self, listener: Arc<dyn Listener>) -> Result<(), SourceError> {
+        self.context().listen(listener);
+        let topics: Vec<&str> = self.topics.iter().map(String::as_str).collect();
+        self.consumer
+            .subscribe(&topics)
+            .map_err(SourceError::client("subscribing"))
+    }
+
+    fn poll(&mut self, wait: Duration) -> Result<(), SourceError> {
+        match self.consumer.poll(wait) {
+            None => {}
+            Some(Err(error)) => self.judge(error)?,
+            Some(Ok(message)) => {
+                // Every partition's queue was cut off before it was assigned. A record here would
+                // be lost if it were dropped, so the consumer ends with its offset not moved.
+                return Err(SourceError::Partition {
+                    partition: TopicPartition::new(message.topic(), message.partition()),
+                    near: format!(" at offset {}", message.offset()),
+                    message: "a record came past its partition's queue".to_owned(),
+                });
+            }
+        }
+        self.context().failure().map_or(Ok(()), Err)
+    }
+
+    fn commit(&mut self, positions: &[Committed]) {
+        if let Err(error) = context::commit(&self.consumer, positions, CommitMode::Async) {
+            tracing::warn!(%error, "positions could not be sent");
+        }
+    }
+
+    fn commit_answers(&mut self) -> Vec<Result<Vec<Committed>, SourceError>> {
+        self.context().answers()
+    }
+
+    fn leave(&mut self, positions: &[Committed], limit: Duration) -> Result<(), SourceError> {
+        let end = Instant::now() + limit;
+        let mut pause = Duration::from_millis(50);
+        let committed = loop {
+            match context::commit(&self.consumer, positions, CommitMode::Sync) {
+                Err(error) if context::is_no_offset(&error) => break Ok(()),
+                Err(error) if Instant::now() + pause >= end => break Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, "the last commit was refused; it is sent again");
+                    // Polling is also the pause: a rebalance may have to be served first.
+                    self.poll(pause)?;
+                    pause *= 2;
+                }
+                Ok(()) => break Ok(()),
+            }
+        };
+        self.consumer
+            .close_queue()
+            .map_err(SourceError::client("leaving the group"))?;
+        // Whatever the limit, some time: an unfinished leave costs the group a session time-out.
+        let end = end.max(Instant::now() + Duration::from_secs(2));
+        while !self.consumer.closed() {
+            if Instant::now() >= end {
+                tracing::warn!("the group was not left in time; its session time-out will tell it");
+                break;
+            }
+            self.poll(Duration::from_millis(20))?;
+        }
+        committed.map_err(SourceError::client("committing the last offsets"))
+    }
+
+    fn cluster_id(&self, limit: Duration) -> Result<Option<String>, SourceError> {
+        let id = self.consumer.client().fetch_cluster_id(limit);
+        if id.is_none() {
+            // No answer is not the answer "none": ask for anything, and pass its error on.
+            self.consumer
+                .fetch_metadata(self.topics.first().map(String::as_str), limit)
+                .map_err(SourceError::client("reaching the cluster"))?;
+        }
+        Ok(id)
+    }
+}
