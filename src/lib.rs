@@ -1,1 +1,4 @@
 //! placeholder
+
+#[cfg(any(feature = "testkit", feature = "cli"))]
+pub mod testkit;
