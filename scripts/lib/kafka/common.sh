@@ -16,6 +16,14 @@ die() {
     exit 1
 }
 
+# Kafka cannot be had on this machine as it is: told apart from a broker that fails, because
+# tests skip the first and must not skip the second.
+readonly UNAVAILABLE=69
+unavailable() {
+    say "$*"
+    exit "$UNAVAILABLE"
+}
+
 # Prints the java to run. Cheap on purpose: every tool start passes here.
 java_bin() {
     if [[ -n ${JAVA_HOME:-} ]]; then
@@ -23,7 +31,7 @@ java_bin() {
         printf '%s\n' "$JAVA_HOME/bin/java"
         return
     fi
-    command -v java || die "no java found: Kafka 4.3 needs Java $KAFKA_JAVA_MIN or newer;" \
+    command -v java || unavailable "no java found: Kafka 4.3 needs Java $KAFKA_JAVA_MIN or newer;" \
         "on Debian: apt-get install ${KAFKA_APT_PACKAGES[0]} (as root: scripts/kafka install)"
 }
 
@@ -32,7 +40,7 @@ check_java_version() {
     java=$(java_bin)
     major=$("$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
     [[ -n $major ]] || die "$java -version prints no version: is it a Java runtime?"
-    ((major >= KAFKA_JAVA_MIN)) || die "$java is Java $major; Kafka 4.3 needs $KAFKA_JAVA_MIN or newer:" \
+    ((major >= KAFKA_JAVA_MIN)) || unavailable "$java is Java $major; Kafka 4.3 needs $KAFKA_JAVA_MIN or newer:" \
         "install ${KAFKA_APT_PACKAGES[0]} or set JAVA_HOME"
 }
 
@@ -75,7 +83,7 @@ jars_of_home() {
 # under another name and renamed; the lock keeps two first runs from resolving twice.
 resolve_jars() {
     local dir=$1 part
-    command -v mvn >/dev/null || die "no mvn found: Kafka's jars are resolved by Maven;" \
+    command -v mvn >/dev/null || unavailable "no mvn found: Kafka's jars are resolved by Maven;" \
         "on Debian: apt-get install ${KAFKA_APT_PACKAGES[1]} (as root: scripts/kafka install)," \
         "or set KAFKA_HOME to an unpacked Kafka, or KAFKA_BOOTSTRAP to a running broker"
     mkdir -p -- "${dir%/*}"
@@ -87,7 +95,7 @@ resolve_jars() {
         if ! mvn --batch-mode --quiet --strict-checksums --file "$KAFKA_LIB/pom.xml" \
             dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$part" 1>&2; then
             rm -rf -- "$part"
-            die "Maven could not resolve Kafka's jars (see above): check the network and Maven's settings"
+            unavailable "Maven could not resolve Kafka's jars (see above): check the network and Maven's settings"
         fi
         mv -T -- "$part" "$dir"
     fi
