@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 
 use support::kafka::{Kafka, wait_until};
@@ -24,16 +25,15 @@ fn a_killed_broker_comes_back_on_the_same_port_with_its_topics() {
 #[test]
 fn a_broker_and_its_data_are_gone_once_the_process_it_was_started_for_has_ended() {
     let mut parent = Command::new("sleep").arg("300").spawn().unwrap();
-    let Some(kafka) = Kafka::start_under(parent.id()) else {
-        parent.kill().unwrap();
-        return;
-    };
-    let pid = kafka.pid();
+    let kafka = Kafka::start_under(parent.id());
+    let pid = kafka.as_ref().and_then(Kafka::pid);
     parent.kill().unwrap();
     parent.wait().unwrap();
-    let Some(pid) = pid else { return };
+    let (Some(kafka), Some(pid)) = (kafka, pid) else {
+        return;
+    };
     let data = kafka.log_dir().unwrap().to_owned();
     wait_until("the broker's process and data are gone", || {
-        !data.exists() && !std::path::Path::new(&format!("/proc/{pid}")).exists()
+        !data.exists() && !Path::new(&format!("/proc/{pid}")).exists()
     });
 }

@@ -22,6 +22,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tempfile::TempDir;
 
 /// `scripts/kafka` ends with this status when Java, Maven or the jars are missing.
@@ -182,8 +183,8 @@ impl Kafka {
         let mut partitions: Vec<_> = metadata
             .topics()
             .iter()
-            .flat_map(|topic| topic.partitions())
-            .map(|p| p.id())
+            .flat_map(MetadataTopic::partitions)
+            .map(MetadataPartition::id)
             .collect();
         partitions.sort_unstable();
         let end = |partition| client.fetch_watermarks(topic, partition, DEADLINE);
@@ -197,10 +198,7 @@ impl Kafka {
         let Ok(metadata) = self.probe().fetch_metadata(Some(topic), DEADLINE) else {
             return 0;
         };
-        let partitions = metadata
-            .topics()
-            .iter()
-            .flat_map(|topic| topic.partitions());
+        let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
         partitions
             .filter(|partition| partition.leader() >= 0)
             .count()
