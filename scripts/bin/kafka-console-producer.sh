@@ -1,0 +1,2 @@
+#!/usr/bin/env bash
+exec "$(dirname -- "$(readlink -f -- "$0")")/../lib/kafka/run-class" org.apache.kafka.tools.ConsoleProducer "$@"
