@@ -1,0 +1,196 @@
+//! The command line and the environment: first what was typed, then what it means. Nothing is
+//! opened here.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    time::Duration,
+};
+
+use lexopt::Arg::{Long, Short};
+
+use crate::error::Error;
+
+/// The lab's own paths (consumer lab, step 6).
+const DEFAULT_SEEN: &str = "/root/kafka/seen.txt";
+const DEFAULT_OUT: &str = "/root/kafka/processed-dedup.txt";
+
+/// A wait is for a writer that is about to finish, not a schedule.
+const WAIT_SECONDS_MAX: u64 = 86_400;
+
+pub(crate) const HELP: &str = "\
+Usage: dedup [OPTIONS] < LINES
+
+Reads lines from standard input. A line that is not in the seen file is appended
+to the out file, and then to the seen file. Lines are compared as bytes. What was
+seen stays seen over restarts and crashes.
+
+Options:
+      --seen PATH     the lines seen so far, one a line; a regular file, created
+                      when it is missing  [default: /root/kafka/seen.txt]
+      --out PATH      where new lines go: a file (appended to), a pipe, a device
+                      such as /dev/stdout  [default: /root/kafka/processed-dedup.txt]
+      --wait SECONDS  when another dedup uses a file, wait up to this long for it
+                      [default: 0, fail at once; at most 86400]
+  -v, --verbose       say on standard error what was done
+  -h, --help          print this
+  -V, --version       print the version
+
+Environment:
+  DEDUP_SEEN, DEDUP_OUT   as --seen and --out, which come first; empty means unset
+
+What holds:
+  New lines are on disk in the out file before they are marked as seen, so a stop at
+  any moment loses no line: feed the same input again. The lines in flight at the
+  stop, at most 4 MiB and one line, may then be written twice.
+  A file that does not end in a newline gets one before anything is appended.
+
+Exit codes:
+  0  every line was handled (or the reader of standard output went away)
+  1  a file could not be used, read or written; what was handed over is marked
+  2  the call is wrong
+";
+
+/// What the user wants.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    Run(Config),
+    Help,
+    Version,
+}
+
+/// A run, every default filled in.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) seen: PathBuf,
+    pub(crate) out: PathBuf,
+    pub(crate) wait: Duration,
+    pub(crate) verbose: bool,
+}
+
+/// What was typed.
+#[derive(Default)]
+struct Typed {
+    seen: Option<OsString>,
+    out: Option<OsString>,
+    wait: Option<OsString>,
+    verbose: bool,
+}
+
+/// Reads the arguments (without the program's name) and the environment.
+///
+/// # Errors
+/// [`Error::Usage`] names the argument that is wrong.
+pub(crate) fn parse(
+    args: impl IntoIterator<Item = OsString>,
+    environment: impl Fn(&'static str) -> Option<OsString>,
+) -> Result<Command, Error> {
+    let mut parser = lexopt::Parser::from_args(args);
+    let mut typed = Typed::default();
+    while let Some(arg) = parser.next().map_err(usage)? {
+        match arg {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('V') | Long("version") => return Ok(Command::Version),
+            Short('v') | Long("verbose") => typed.verbose = true,
+            Long("seen") => typed.seen = Some(parser.value().map_err(usage)?),
+            Long("out") => typed.out = Some(parser.value().map_err(usage)?),
+            Long("wait") => typed.wait = Some(parser.value().map_err(usage)?),
+            other => return Err(usage(other.unexpected())),
+        }
+    }
+    resolve(typed, environment).map(Command::Run)
+}
+
+fn resolve(
+    typed: Typed,
+    environment: impl Fn(&'static str) -> Option<OsString>,
+) -> Result<Config, Error> {
+    // A variable set to nothing is what a script leaves behind that meant to unset it; a flag
+    // with an empty value is a variable that was expanded and should not have been empty.
+    let path = |flag: &str, typed: Option<OsString>, variable, default: &str| match typed {
+        Some(value) if value.is_empty() => {
+            Err(Error::Usage(format!("{flag} is empty; it takes a path")))
+        }
+        Some(value) => Ok(PathBuf::from(value)),
+        None => Ok(environment(variable)
+            .filter(|value| !value.is_empty())
+            .map_or_else(|| PathBuf::from(default), PathBuf::from)),
+    };
+    Ok(Config {
+        seen: path("--seen", typed.seen, "DEDUP_SEEN", DEFAULT_SEEN)?,
+        out: path("--out", typed.out, "DEDUP_OUT", DEFAULT_OUT)?,
+        wait: typed.wait.as_deref().map_or(Ok(Duration::ZERO), wait)?,
+        verbose: typed.verbose,
+    })
+}
+
+fn wait(typed: &OsStr) -> Result<Duration, Error> {
+    match typed.to_str().and_then(|text| text.parse().ok()) {
+        Some(seconds) if seconds <= WAIT_SECONDS_MAX => Ok(Duration::from_secs(seconds)),
+        _ => Err(Error::Usage(format!(
+            "--wait takes whole seconds from 0 to {WAIT_SECONDS_MAX}, not '{}'",
+            typed.to_string_lossy()
+        ))),
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err takes"
+)]
+fn usage(error: lexopt::Error) -> Error {
+    Error::Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
+        let lookup = |name: &str| {
+            environment
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.into())
+        };
+        match parse(args.iter().map(OsString::from), lookup) {
+            Ok(Command::Run(config)) => config,
+            other => panic!("{args:?} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_flags_and_variables_the_paths_are_the_labs() {
+        let config = config(&[], &[]);
+        assert_eq!(config.seen, PathBuf::from("/root/kafka/seen.txt"));
+        assert_eq!(config.out, PathBuf::from("/root/kafka/processed-dedup.txt"));
+        assert_eq!((config.wait, config.verbose), (Duration::ZERO, false));
+    }
+
+    #[test]
+    fn an_empty_variable_is_an_unset_one() {
+        let empty = [("DEDUP_SEEN", ""), ("DEDUP_OUT", "")];
+        assert_eq!(config(&[], &empty), config(&[], &[]));
+    }
+
+    #[test]
+    fn a_flag_comes_before_its_variable() {
+        let environment = [("DEDUP_SEEN", "from-env"), ("DEDUP_OUT", "from-env")];
+        let config = config(&["--seen=flag"], &environment);
+        assert_eq!(config.seen, PathBuf::from("flag"));
+        assert_eq!(config.out, PathBuf::from("from-env"));
+    }
+
+    #[test]
+    fn the_help_names_the_defaults_that_hold() {
+        for text in [
+            DEFAULT_SEEN,
+            DEFAULT_OUT,
+            &format!("at most {WAIT_SECONDS_MAX}"),
+        ] {
+            assert!(HELP.contains(text), "{text}");
+        }
+        let batch = format!("at most {} MiB", crate::run::BATCH_BYTES >> 20);
+        assert!(HELP.contains(&batch), "{batch}");
+    }
+}

@@ -1,0 +1,79 @@
+//! What can go wrong, in the user's words: the path, the reason, the way out.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Everything that ends the program early.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The call itself is wrong.
+    #[error("{0}; see 'dedup --help'")]
+    Usage(String),
+
+    /// A file or directory could not be used, and nothing was written yet.
+    #[error("{path}: cannot {action}: {source}", path = path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+
+    /// The path can be opened, and using it would lose or repeat lines.
+    #[error("{path}: {reason}", path = path.display())]
+    Refused { path: PathBuf, reason: &'static str },
+
+    /// Another process works on the file.
+    #[error(
+        "{path}: in use by another writer{holder}; let it finish, or wait for it with --wait SECONDS",
+        path = path.display(),
+        holder = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    Locked { path: PathBuf, holder: Option<u32> },
+
+    /// Standard input failed in the middle. The whole lines before that are handled.
+    #[error("standard input: cannot read: {0}; feed the same input again")]
+    Input(io::Error),
+
+    /// Handing lines over failed. Those that were handed over are marked.
+    #[error(
+        "{path}: cannot write: {source}; the lines not written are not marked as seen: \
+         mend the cause and feed the same input again",
+        path = path.display()
+    )]
+    Output { path: PathBuf, source: io::Error },
+
+    /// Lines were handed over and could not be marked.
+    #[error(
+        "{path}: cannot write: {source}; the last lines are written but not marked as seen, \
+         and will be written once more when they come again",
+        path = path.display()
+    )]
+    Mark { path: PathBuf, source: io::Error },
+
+    /// Standard output is the out file and its reader went away. A pipeline's own status tells
+    /// whether the reader was content, so this is not a failure of ours.
+    #[error("the reader of standard output is gone")]
+    ReaderGone,
+}
+
+impl Error {
+    /// An [`Error::Io`]: `action` completes "cannot …".
+    pub(crate) fn io(action: &'static str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::Io {
+            action,
+            path: path.as_ref().to_path_buf(),
+            source,
+        }
+    }
+
+    /// The process's exit code for this error.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::ReaderGone => 0,
+            Self::Usage(_) => 2,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The state as the script keeps it: two text files, and nothing else.
+//!
+//! # Mending
+//!
+//! A writer that died, this program or the script, may have left half a line at the end of a
+//! file. A user who made the file by hand may have left a whole line without its newline. The
+//! bytes do not tell which, so nothing is ever deleted:
+//!
+//! - The out file gets a newline. A half line stays as a line of its own; the whole one was not
+//!   marked and is written when it comes again.
+//! - The seen file's end counts as a line, as it does for the script, and gets a newline. One
+//!   case is known better: lines reach the out file first and in the same order, so when the
+//!   lines there that are not marked include one that goes on from the half mark, the mark is
+//!   completed from it. Else half of `order-12` would pass for `order-1` and suppress it.
+
+use std::{io, path::Path, time::Duration};
+
+use crate::{
+    error::Error,
+    files,
+    lines::{Lines, content, split},
+    output::Output,
+    run::State,
+    say,
+    seen::Seen,
+    stdin::Stdin,
+};
+
+pub(crate) struct Plain {
+    seen: Seen,
+    out: Output,
+}
+
+impl Plain {
+    /// Takes over the state. Every reason to refuse comes up before the out file is touched.
+    pub(crate) fn open(
+        seen: Seen,
+        out: Output,
+        stdin: &Stdin,
+        wait: Duration,
+    ) -> Result<Self, Error> {
+        let refuse = |reason| {
+            Err(Error::Refused {
+                path: out.path().to_path_buf(),
+                reason,
+            })
+        };
+        if files::same(out.metadata(), &seen.metadata()?) {
+            return refuse("the seen file and the out file are the same file; give each its own");
+        }
+        let input = stdin.metadata().map_err(Error::Input)?;
+        if out.readable().is_some() && files::same(out.metadata(), &input) {
+            return refuse("standard input is the out file; it would be fed with its own output");
+        }
+        out.lock(wait)?;
+        let mut plain = Self { seen, out };
+        if let Some(end) = plain.seen.load()? {
+            plain.mend_seen(end)?;
+        }
+        plain.mend_out()?;
+        Ok(plain)
+    }
+
+    fn mend_seen(&mut self, mut end: Vec<u8>) -> Result<(), Error> {
+        let half = end.len();
+        if let Some(whole) = self.unmarked_line(&end)? {
+            end = whole;
+        }
+        end.push(b'\n');
+        self.seen.insert(&end, |_| {});
+        self.seen.append(&end[half..])?;
+        self.seen.sync()?;
+        warn(self.seen.path());
+        Ok(())
+    }
+
+    /// The first line of the out file, after the last one that is marked, that starts with `end`.
+    fn unmarked_line(&self, end: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let Some(out) = self.out.readable() else {
+            return Ok(None);
+        };
+        let mut found = None;
+        let mut lines = Lines::new(out);
+        while lines.fill().map_err(|source| self.unreadable(source))? {
+            // The out file's own half line is no line to complete a mark from.
+            if lines.end_completed() {
+                break;
+            }
+            for line in split(lines.whole()).map(content) {
+                if self.seen.contains(line) {
+                    found = None;
+                } else if found.is_none() && line.starts_with(end) {
+                    found = Some(line.to_vec());
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn mend_out(&self) -> Result<(), Error> {
+        let Some(file) = self.out.readable() else {
+            return Ok(());
+        };
+        if files::ends_inside_a_line(file).map_err(|source| self.unreadable(source))? {
+            self.out
+                .append(b"\n")
+                .map_err(|torn| self.out.failure(torn.source))?;
+            warn(self.out.path());
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, source: io::Error) -> Error {
+        Error::io("read", self.out.path(), source)
+    }
+}
+
+fn warn(path: &Path) {
+    say(&format!(
+        "{}: the last line had no newline and was ended; if a writer died there, it may be half",
+        path.display()
+    ));
+}
+
+impl State for Plain {
+    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> u64 {
+        let mut count = 0;
+        self.seen.insert(block, |line| {
+            new.extend_from_slice(line);
+            count += 1;
+        });
+        count
+    }
+
+    fn commit(&mut self, mut lines: &[u8]) -> Result<(), Error> {
+        while !lines.is_empty() {
+            let (part, rest) = lines.split_at(self.out.part(lines));
+            // IMPORTANT: out before seen. The other way round a stop between the two loses the
+            // part: marked, and written nowhere.
+            if let Err(torn) = self.out.append(part) {
+                self.seen.append(&part[..torn.whole])?;
+                self.seen.sync()?;
+                return Err(self.out.failure(torn.source));
+            }
+            self.seen.append(part)?;
+            lines = rest;
+        }
+        self.seen.sync()
+    }
+}

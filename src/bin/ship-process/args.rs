@@ -1,0 +1,118 @@
+//! The command line and the environment.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use lexopt::Arg::{Long, Short};
+
+use crate::error::Error;
+
+/// The lab's own path.
+const DEFAULT_PROCESSED: &str = "/root/kafka/processed.txt";
+
+pub(crate) const HELP: &str = "\
+Usage: ship-process [OPTIONS] < ORDERS
+
+Reads all of standard input, then appends it line by line to the processed file.
+Dies at the line 'order-2' unless SHIP_FIXED is 1; the lines before it stay.
+
+Options:
+      --processed PATH  the file that is appended to, created when it is missing
+                        [default: /root/kafka/processed.txt]
+  -h, --help            print this
+  -V, --version         print the version
+
+Environment:
+  SHIP_PROCESSED  as --processed, which comes first; empty means unset
+  SHIP_FIXED      exactly 1: order-2 is processed like any other line
+
+Exit codes:
+  0  every line is in the processed file
+  1  it died at order-2, or reading or writing failed
+  2  the call is wrong
+";
+
+/// What the user wants.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    Run(Config),
+    Help,
+    Version,
+}
+
+/// A run, every default filled in.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) processed: PathBuf,
+    pub(crate) fixed: bool,
+}
+
+/// Reads the arguments (without the program's name) and the environment.
+///
+/// # Errors
+/// [`Error::Usage`] names the argument that is wrong.
+pub(crate) fn parse(
+    args: impl IntoIterator<Item = OsString>,
+    environment: impl Fn(&'static str) -> Option<OsString>,
+) -> Result<Command, Error> {
+    let usage = |error: lexopt::Error| Error::Usage(error.to_string());
+    let mut parser = lexopt::Parser::from_args(args);
+    let mut processed = environment("SHIP_PROCESSED").filter(|value| !value.is_empty());
+    while let Some(arg) = parser.next().map_err(usage)? {
+        match arg {
+            Short('h') | Long("help") => return Ok(Command::Help),
+            Short('V') | Long("version") => return Ok(Command::Version),
+            Long("processed") => processed = Some(parser.value().map_err(usage)?),
+            other => return Err(usage(other.unexpected())),
+        }
+    }
+    let processed = processed.unwrap_or_else(|| DEFAULT_PROCESSED.into());
+    if processed.is_empty() {
+        return Err(Error::Usage("--processed is empty; it takes a path".into()));
+    }
+    let fixed = environment("SHIP_FIXED").is_some_and(|value| value == "1");
+    Ok(Command::Run(Config {
+        processed: processed.into(),
+        fixed,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
+        let lookup = |name: &str| {
+            environment
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.into())
+        };
+        match parse(args.iter().map(OsString::from), lookup) {
+            Ok(Command::Run(config)) => config,
+            other => panic!("{args:?} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_default_is_the_labs_and_an_empty_variable_leaves_it() {
+        assert!(HELP.contains(DEFAULT_PROCESSED));
+        for environment in [&[][..], &[("SHIP_PROCESSED", ""), ("SHIP_FIXED", "")]] {
+            let config = config(&[], environment);
+            assert_eq!(config.processed, PathBuf::from("/root/kafka/processed.txt"));
+            assert!(!config.fixed);
+        }
+    }
+
+    #[test]
+    fn a_flag_comes_before_its_variable() {
+        let environment = [("SHIP_PROCESSED", "from-env")];
+        assert_eq!(
+            config(&[], &environment).processed,
+            PathBuf::from("from-env")
+        );
+        assert_eq!(
+            config(&["--processed", "flag"], &environment).processed,
+            PathBuf::from("flag")
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! What ends the program early.
+
+use std::{io, path::PathBuf};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The call itself is wrong.
+    #[error("{0}; see 'ship-process --help'")]
+    Usage(String),
+
+    /// The processed file could not be used; standard input was not read.
+    #[error("{path}: cannot open: {source}", path = path.display())]
+    Open { path: PathBuf, source: io::Error },
+
+    /// Nothing was written: the orders are handled only when all of them are there.
+    #[error("standard input: cannot read: {0}; nothing was processed")]
+    Input(io::Error),
+
+    #[error("{path}: cannot write: {source}", path = path.display())]
+    Write { path: PathBuf, source: io::Error },
+
+    /// The bug that the lab is about.
+    #[error("died at order-2 with {processed} lines processed; set SHIP_FIXED=1 to fix it")]
+    Died { processed: usize },
+}
+
+impl Error {
+    /// The process's exit code for this error.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            _ => 1,
+        }
+    }
+}
