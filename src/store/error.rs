@@ -10,7 +10,10 @@ use crate::record::{NextOffset, TopicPartition};
 #[non_exhaustive]
 pub enum StoreError {
     /// The directory cannot be used at all.
-    #[error("cannot use {path} as a store: {source}")]
+    #[error(
+        "cannot use {path} as a store: {source}. A store needs a directory of its own that this \
+         process may write: an empty one, a new one, or one that it made"
+    )]
     Unusable {
         /// The directory, or the file in it.
         path: PathBuf,
@@ -58,8 +61,8 @@ pub enum StoreError {
     },
     /// The data is damaged, cut short, or not all there.
     #[error(
-        "the store at {path} is damaged: {what}. Nothing was changed. Put a copy of the directory \
-         back, or move it away and start with a new one: then what the group has committed is \
+        "the store at {path} is damaged: {what}. It is not used. Put a copy of the directory back, \
+         or move it away and start with a new one: then what the group has committed is \
          read again from the topic before anything is handled"
     )]
     Damaged {

@@ -91,9 +91,7 @@ impl Store for MemoryStore {
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
-        units
-            .iter()
-            .try_for_each(|unit| state.partitions.check(unit))?;
+        state.partitions.check_all(units)?;
         for unit in units {
             state.partitions.advance(unit)?;
             state.log.insert(log_key(unit.id, unit.next), unit.clone());

@@ -206,14 +206,18 @@ pub trait Store: Send + Sync + 'static {
         let unit = self.unit_behind(mark.id, position)?;
         let entries = unit.into_iter().flat_map(|unit| unit.entries);
         let entry = entries.into_iter().find(|entry| entry.fingerprint == *key);
-        Ok(entry.and_then(|entry| entry.result).map(Vec::from))
+        let result = entry.and_then(|entry| entry.result).map(Vec::from);
+        // `None` would answer a copy as if its original had recorded nothing.
+        let gone = StoreError::Misused("a mark whose result is in no record of this store");
+        result.map(Some).ok_or(gone)
     }
 
     /// Writes units, at most one a partition, each atomically.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] for a unit under an old epoch, [`StoreError::NotContiguous`] for one
-    /// that does not follow the partition's head (both before anything is written);
+    /// that does not follow the partition's head, [`StoreError::Misused`] for two units of one
+    /// partition (all before anything is written);
     /// [`StoreError::Poisoned`] after an earlier failure; any other error poisons the store.
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError>;
 

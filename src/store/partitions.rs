@@ -1,6 +1,6 @@
 //! The partitions of a store: their numbers, heads and leases. Shared by the local stores.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{CommitUnit, Head, Lease, PartitionId, StoreError};
 use crate::record::TopicPartition;
@@ -87,8 +87,23 @@ impl Partitions {
         Ok(())
     }
 
+    /// Whether the units may be written together.
+    pub(super) fn check_all(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
+        // Each is compared with the head before all of them: a second one would overlap.
+        let mut seen = HashSet::with_capacity(units.len());
+        for unit in units {
+            if !seen.insert(unit.id) {
+                return Err(StoreError::Misused(
+                    "two units of one partition in one commit",
+                ));
+            }
+            self.check(unit)?;
+        }
+        Ok(())
+    }
+
     /// Whether the unit may be written: under the newest lease and where the head stands.
-    pub(super) fn check(&self, unit: &CommitUnit) -> Result<(), StoreError> {
+    fn check(&self, unit: &CommitUnit) -> Result<(), StoreError> {
         let partition = self.get(unit.id).ok_or(StoreError::Misused(
             "a partition that this store never leased",
         ))?;

@@ -61,7 +61,7 @@ pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
 }
 
 /// Held as long as the store is open; the operating system lets go of it when the process dies.
-pub(super) struct Lock(#[expect(dead_code, reason = "the lock is the open file")] File);
+pub(super) struct Lock(File);
 
 impl Lock {
     /// Takes the lock or says who has it.
@@ -96,5 +96,13 @@ impl Lock {
             .and_then(|()| writeln!(file, "{}", std::process::id()))
             .map_err(unusable(path))?;
         Ok(Self(file))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing would do, but for a child that another thread is just starting: until it runs
+        // its own program it holds a copy of the open file, and the lock with it.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Mark {
 
 pub(super) struct HighWater {
     file: File,
-    sequences: Vec<u32>,
+    sequences: Vec<u64>,
 }
 
 impl HighWater {
@@ -42,14 +42,18 @@ impl HighWater {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .create(true)
+            // Not where it has to be there: an empty one would look like damage of another kind.
+            .create(partitions == 0)
             .truncate(false)
             .mode(0o600)
             .open(path)
-            .map_err(files::unusable(path))?;
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => files::damaged(path, "the high-water file is gone"),
+                _ => files::unusable(path)(error),
+            })?;
         let mut sequences = Vec::with_capacity(partitions);
         let mut marks = Vec::with_capacity(partitions);
-        for id in 0..partitions {
+        for (id, number) in (0..partitions).zip(0..) {
             let mut pair = [0; PAIR_BYTES];
             file.read_exact_at(&mut pair, place(id, 0))
                 .map_err(|error| match error.kind() {
@@ -59,7 +63,7 @@ impl HighWater {
                     _ => files::failed(path, "reading the high water")(error),
                 })?;
             let (first, second) = pair.split_at(SLOT_BYTES);
-            let newest = [decode(first, id), decode(second, id)]
+            let newest = [decode(first, number), decode(second, number)]
                 .into_iter()
                 .flatten()
                 .max_by_key(|(sequence, _)| *sequence);
@@ -77,7 +81,8 @@ impl HighWater {
 
     /// Writes a partition's slot; in the page cache, so that a death of the process keeps it.
     pub(super) fn write(&mut self, id: PartitionId, mark: &Mark) -> io::Result<()> {
-        let id = id.0 as usize;
+        let PartitionId(number) = id;
+        let id = number as usize;
         let fresh = id >= self.sequences.len();
         if fresh {
             self.sequences.resize(id + 1, 0);
@@ -86,8 +91,8 @@ impl HighWater {
             .sequences
             .get_mut(id)
             .ok_or_else(|| io::Error::other("no slot"))?;
-        *sequence = sequence.wrapping_add(1);
-        let slot = encode(*sequence, mark, id);
+        *sequence += 1;
+        let slot = encode(*sequence, mark, number);
         if fresh {
             // Both at once: the file must reach to the end of the pair.
             self.file.write_all_at(&[slot, slot].concat(), place(id, 0))
@@ -101,39 +106,39 @@ impl HighWater {
     }
 }
 
-fn place(id: usize, slot: u32) -> u64 {
-    (id * PAIR_BYTES) as u64 + u64::from(slot) * SLOT_BYTES as u64
+fn place(id: usize, slot: u64) -> u64 {
+    (id * PAIR_BYTES) as u64 + slot * SLOT_BYTES as u64
 }
 
-fn encode(sequence: u32, mark: &Mark, id: usize) -> [u8; SLOT_BYTES] {
+fn encode(sequence: u64, mark: &Mark, id: u32) -> [u8; SLOT_BYTES] {
     let mut slot = [0; SLOT_BYTES];
     let offset = |next: Option<NextOffset>| next.map_or(NONE, NextOffset::get).to_le_bytes();
-    slot[..4].copy_from_slice(&sequence.to_le_bytes());
-    slot[4..8].copy_from_slice(&mark.epoch.to_le_bytes());
+    slot[..8].copy_from_slice(&sequence.to_le_bytes());
     slot[8..16].copy_from_slice(&offset(mark.floor));
     slot[16..24].copy_from_slice(&offset(mark.next));
-    slot[24] = u8::from(mark.open);
+    slot[24..28].copy_from_slice(&mark.epoch.to_le_bytes());
     // The number too: a slot that was written to another's place is damage.
-    slot[28..36].copy_from_slice(&(id as u64).to_le_bytes());
+    slot[28..32].copy_from_slice(&id.to_le_bytes());
+    slot[32] = u8::from(mark.open);
     let sum = crc32fast::hash(&slot[..36]);
     slot[36..].copy_from_slice(&sum.to_le_bytes());
     slot
 }
 
-fn decode(slot: &[u8], id: usize) -> Option<(u32, Mark)> {
+fn decode(slot: &[u8], id: u32) -> Option<(u64, Mark)> {
     let word = |at: usize| -> Option<[u8; 4]> { slot.get(at..at + 4)?.try_into().ok() };
     let long = |at: usize| -> Option<[u8; 8]> { slot.get(at..at + 8)?.try_into().ok() };
     let intact = crc32fast::hash(slot.get(..36)?) == u32::from_le_bytes(word(36)?);
-    if !intact || u64::from_le_bytes(long(28)?) != id as u64 {
+    if !intact || u32::from_le_bytes(word(28)?) != id {
         return None;
     }
     let mark = Mark {
         floor: NextOffset::new(i64::from_le_bytes(long(8)?)),
         next: NextOffset::new(i64::from_le_bytes(long(16)?)),
-        epoch: u32::from_le_bytes(word(4)?),
-        open: *slot.get(24)? != 0,
+        epoch: u32::from_le_bytes(word(24)?),
+        open: *slot.get(32)? != 0,
     };
-    Some((u32::from_le_bytes(word(0)?), mark))
+    Some((u64::from_le_bytes(long(0)?), mark))
 }
 
 #[cfg(test)]

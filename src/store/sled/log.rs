@@ -17,7 +17,7 @@ const LOCK_WAIT: Duration = Duration::from_millis(500);
 /// Four items must fit a segment, else sled writes an item to a file of its own that `flush` does
 /// not cover. A node holds up to 17 records before it splits, and a unit is bounded to 112 KiB
 /// (`pipeline::limits`): 17 of them stay below the quarter of 8 MiB.
-const SEGMENT_BYTES: usize = 8 << 20;
+pub(super) const SEGMENT_BYTES: usize = 8 << 20;
 
 pub(super) struct Log {
     db: sled::Db,
@@ -68,18 +68,17 @@ impl Log {
         };
         let path = directory.join("db");
         let data = File::open(&path).map_err(files::unusable(&path))?;
-        let log = Self {
+        // Whatever the durability: without these names the next opening finds no log at all, and
+        // that is damage.
+        for path in [path, directory.to_owned()] {
+            files::sync_parent(&path).map_err(files::failed(&path, "syncing a directory"))?;
+        }
+        Ok(Self {
             db,
             data,
             directory: directory.to_owned(),
             durability,
-        };
-        if log.durability == Durability::Power {
-            for path in [path, directory.to_owned()] {
-                files::sync_parent(&path).map_err(files::failed(&path, "syncing a directory"))?;
-            }
-        }
-        Ok(log)
+        })
     }
 
     /// Calls `each` with every record, in the order of their keys.

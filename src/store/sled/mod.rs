@@ -182,10 +182,22 @@ impl State {
 
     /// The log is durable up to the heads: says so outside of it.
     fn raise(&mut self, paths: &Paths, unit: &CommitUnit) -> Result<(), StoreError> {
-        let mark = self.mark_mut(unit.id)?;
-        mark.floor = mark.floor.or(Some(unit.previous));
-        mark.next = Some(unit.next);
+        self.mark_mut(unit.id)?.next = Some(unit.next);
         self.write_mark(paths, unit.id, false)
+    }
+
+    fn unit_behind(
+        &self,
+        paths: &Paths,
+        id: PartitionId,
+        position: NextOffset,
+    ) -> Result<Option<CommitUnit>, StoreError> {
+        let from = format::log_key(id, NextOffset::after(position.get()));
+        let Some((key, value)) = self.log.first_from(from)? else {
+            return Ok(None);
+        };
+        let unit = format::decode(&key, &value).map_err(|what| files::damaged(&paths.log, what))?;
+        Ok(Some(unit).filter(|unit| unit.id == id))
     }
 
     fn append(
@@ -200,6 +212,8 @@ impl State {
         }
         self.log.harden()?;
         for unit in units {
+            let mark = self.mark_mut(unit.id)?;
+            mark.floor = mark.floor.or(Some(unit.previous));
             // Only what a crash cannot undo may be demanded at the next opening.
             if durability == Durability::Power {
                 self.raise(paths, unit)?;
@@ -301,22 +315,19 @@ impl Store for SledStore {
         id: PartitionId,
         position: NextOffset,
     ) -> Result<Option<CommitUnit>, StoreError> {
-        let from = format::log_key(id, NextOffset::after(position.get()));
-        let found = self.state().log.first_from(from)?;
-        let Some((key, value)) = found else {
-            return Ok(None);
-        };
-        let unit =
-            format::decode(&key, &value).map_err(|what| files::damaged(&self.paths.log, what))?;
-        Ok(Some(unit).filter(|unit| unit.id == id))
+        let mut state = self.state();
+        // A log that cannot be read any more is not to be written any more either.
+        state
+            .unit_behind(&self.paths, id, position)
+            .inspect_err(|error| {
+                state.poison.get_or_insert_with(|| error.to_string());
+            })
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.poison.is_none() {
-            units
-                .iter()
-                .try_for_each(|unit| state.partitions.check(unit))?;
+            state.partitions.check_all(units)?;
         }
         self.write(&mut state, |state| {
             state.append(&self.paths, self.durability, units)

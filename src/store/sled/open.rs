@@ -13,13 +13,19 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
     let paths = Paths::new(directory);
+    if directory.as_os_str().is_empty() {
+        let empty = io::Error::new(io::ErrorKind::InvalidInput, "the path is empty");
+        return Err(files::unusable(directory)(empty));
+    }
     fs::create_dir_all(directory).map_err(files::unusable(directory))?;
+    // Before the lock, which would leave a file in a directory that is somebody else's.
+    refuse_foreign(&paths)?;
     let lock = files::Lock::take(directory, &paths.lock)?;
     let stamp = match Stamp::read(directory, &paths.stamp)? {
         Some(stamp) => stamp,
         None => create(&paths)?,
     };
-    let (high_water, marks) = HighWater::open(&paths.high_water, stamp.partitions.len())?;
+    let (mut high_water, mut marks) = HighWater::open(&paths.high_water, stamp.partitions.len())?;
     let mut partitions = Partitions::default();
     for (name, mark) in stamp.partitions.iter().zip(&marks) {
         let name = TopicPartition::new(name.topic.as_str(), name.partition);
@@ -32,13 +38,13 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
         }
         partitions.restore(id, mark.epoch, mark.open)?;
     }
-    if !paths.log.exists() && marks.iter().any(|mark| mark.next.is_some()) {
+    if !paths.log.join("db").exists() && !stamp.partitions.is_empty() {
         return Err(files::damaged(&paths.log, "the log is gone"));
     }
     let log = Log::open(&paths.log, options.durability, options.cache_bytes)?;
     let index = Index::default();
-    let mut marks = marks;
     read_log(&log, &paths, &mut partitions, &mut marks, &index)?;
+    raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
     Ok(SledStore {
         state: Mutex::new(State {
             log,
@@ -55,20 +61,35 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
     })
 }
 
-/// Starts a store in an empty directory. Anything else in it means that the stamp was lost, or
-/// that the directory is somebody else's.
-fn create(paths: &Paths) -> Result<Stamp, StoreError> {
+/// A directory without a stamp may hold nothing but what an unfinished creation leaves behind.
+fn refuse_foreign(paths: &Paths) -> Result<(), StoreError> {
     let directory = &paths.directory;
+    let new = paths.stamp.with_extension("new");
+    let ours = [
+        &paths.stamp,
+        &new,
+        &paths.lock,
+        &paths.high_water,
+        &paths.log,
+    ];
+    if paths.stamp.exists() {
+        return Ok(());
+    }
     for entry in fs::read_dir(directory).map_err(files::unusable(directory))? {
         let path = entry.map_err(files::unusable(directory))?.path();
-        if path == paths.log || path == paths.high_water {
-            return Err(files::damaged(directory, "its stamp is gone"));
-        }
-        // A stamp that a crash kept from its name is no stamp yet.
-        if path != paths.lock && path != paths.stamp.with_extension("new") {
+        if !ours.contains(&&path) {
             let found = format!("no store, and not empty: it holds {}", path.display());
             return Err(files::unusable(directory)(io::Error::other(found)));
         }
+    }
+    Ok(())
+}
+
+/// Starts a store in an empty directory.
+fn create(paths: &Paths) -> Result<Stamp, StoreError> {
+    let directory = &paths.directory;
+    if paths.log.exists() || paths.high_water.exists() {
+        return Err(files::damaged(directory, "its stamp is gone"));
     }
     let stamp = Stamp::new().map_err(files::unusable(directory))?;
     stamp.write(&paths.stamp)?;
@@ -98,7 +119,7 @@ fn read_log(
         }
         Ok(())
     })?;
-    for ((id, partition), mark) in partitions.iter().zip(marks) {
+    for ((id, partition), mark) in partitions.iter().zip(&mut *marks) {
         let reached = partition.head.map(|head| head.next);
         if reached < mark.next {
             return Err(damaged(format!(
@@ -109,12 +130,43 @@ fn read_log(
                 mark.next.map_or(0, NextOffset::get),
             )));
         }
+        if reached.is_none() {
+            // Written ahead of a first record that a power cut took back: it may begin elsewhere.
+            mark.floor = None;
+        }
     }
     if start.elapsed() >= PROGRESS_EVERY {
         let seconds = start.elapsed().as_secs_f32();
         tracing::info!(path = %paths.directory.display(), keys = index.len(), seconds, "store read");
     }
     Ok(())
+}
+
+/// Demands from now on what was found: without `Power` the high water lags behind until a release,
+/// and after a death of the process nothing else would miss a record that goes later.
+fn raise(
+    log: &Log,
+    paths: &Paths,
+    partitions: &Partitions,
+    marks: &mut [high_water::Mark],
+    high_water: &mut HighWater,
+) -> Result<(), StoreError> {
+    let mut lagging = partitions
+        .iter()
+        .zip(marks)
+        .filter_map(|((id, partition), mark)| Some((id, partition.head?.next, mark)))
+        .filter(|(_, next, mark)| mark.next != Some(*next))
+        .peekable();
+    if lagging.peek().is_none() {
+        return Ok(());
+    }
+    log.sync()?;
+    let failed = || files::failed::<io::Error>(&paths.high_water, "writing the high water");
+    for (id, next, mark) in lagging {
+        mark.next = Some(next);
+        high_water.write(id, mark).map_err(failed())?;
+    }
+    high_water.sync().map_err(failed())
 }
 
 /// Whether a record continues its partition's chain.

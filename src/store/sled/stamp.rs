@@ -44,7 +44,8 @@ impl Stamp {
     pub(super) fn new() -> io::Result<Self> {
         let random = || -> io::Result<[u8; 16]> {
             let mut bytes = [0; 16];
-            getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+            // As text: its error is a std error only with a feature that nothing here needs.
+            getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
             Ok(bytes)
         };
         Ok(Self {

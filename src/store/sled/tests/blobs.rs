@@ -1,0 +1,58 @@
+//! The bound on a unit, against sled's habit of moving large items into files of their own, which
+//! neither its flush nor ours covers.
+
+use super::*;
+
+/// A unit of 1,000 keys with results, just below the documented 112 KiB.
+fn largest(lease: &Lease, previous: i64) -> CommitUnit {
+    let mut unit = unit(lease, previous, previous + 1000);
+    for entry in &mut unit.entries {
+        entry.result = Some(vec![0xa5; 81].into());
+    }
+    let bytes = format::encode(&unit).len();
+    assert!((111 << 10..=112 << 10).contains(&bytes), "{bytes} bytes");
+    unit
+}
+
+fn blobs(path: &Path) -> usize {
+    fs::read_dir(Paths::new(path).log.join("blobs"))
+        .unwrap()
+        .count()
+}
+
+/// Leaves fill up to 17 records before they split, in every partition.
+#[test]
+fn the_largest_units_stay_in_the_log() {
+    let parent = tempfile::tempdir().unwrap();
+    let store = open(parent.path(), Durability::Process).unwrap();
+    let leases = [0, 1, 2, 3].map(|partition| store.lease(&orders(partition)).unwrap());
+    let mut at = [0; 4];
+    let (mut kept, mut records) = (Acknowledged::default(), 0_usize);
+    while records < 2000 {
+        // Now one partition, now several, so that leaves at partitions' borders fill up too.
+        let round = records % 7;
+        let some = leases
+            .iter()
+            .zip(&mut at)
+            .skip(round % 4)
+            .take(1 + round % 3);
+        let units: Vec<_> = some
+            .map(|(lease, at)| {
+                let unit = largest(lease, *at);
+                *at += 1000;
+                unit
+            })
+            .collect();
+        store.commit(&units).unwrap();
+        records += units.len();
+        if records % 50 == 0 {
+            assert_eq!(blobs(parent.path()), 0, "after {records} records");
+            kept.0.extend(units);
+        }
+    }
+    assert_eq!(blobs(parent.path()), 0);
+    drop(store);
+    let store = open(parent.path(), Durability::Process).unwrap();
+    assert_eq!(store.summary().keys as usize, records * 1000);
+    assert_eq!(blobs(parent.path()), 0, "after a reopening");
+}
