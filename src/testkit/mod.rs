@@ -1,7 +1,11 @@
 //! What this crate's tests are written with, for yours too.
 
+#[cfg(feature = "testkit")]
+mod broker;
 mod proxy;
 
+#[cfg(feature = "testkit")]
+pub use broker::{BrokerError, EmbeddedBroker, Produced};
 pub use proxy::{
     ApiKey, DELAY_MAX, DelayLarge, FRAME_BYTES_MAX, FaultProxy, Faults, Frame, FrameDecoder,
     FrameError, Problem, ProxyError, RequestHeader, Sender, Stats,

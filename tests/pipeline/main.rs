@@ -1,0 +1,5 @@
+//! The consumer on the embedded broker.
+#![cfg(feature = "testkit")]
+
+mod basics;
+mod support;
