@@ -48,7 +48,10 @@ pub fn config(broker: &EmbeddedBroker) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("bootstrap.servers", broker.bootstrap_servers())
-        .set("group.id", "shipping");
+        .set("group.id", "shipping")
+        // The mock cluster lets a group that was left rest for the session time-out less a second.
+        .set("session.timeout.ms", "1500")
+        .set("heartbeat.interval.ms", "300");
     config
 }
 
