@@ -11,7 +11,7 @@ use super::report::Counts;
 use super::session::{Shared, Stop};
 use super::settings::{Mismatch, READ_RECORDS_MAX, Settings};
 use crate::claim::Decision;
-use crate::engine::{Candidate, Ledger, Look, UNIT_BYTES_MAX, Wait};
+use crate::engine::{Candidate, Committed, Ledger, Look, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
 use crate::handler::Delivery;
 use crate::key::{Fingerprint, MissingKey, NoIdentity};
@@ -72,6 +72,9 @@ pub(crate) struct Lane {
     stop: Arc<Stop>,
     /// Everything below has been settled; what comes again from there is passed over.
     position: NextOffset,
+    /// How far records below it have been passed over, as far as the group has not been told: it
+    /// was set back, and would show lag for ever.
+    passed: Option<NextOffset>,
     /// Below, keys are marked without a handler.
     restore_until: NextOffset,
     doubt: Doubt,
@@ -109,6 +112,7 @@ impl Lane {
         let lease = *beginning.ledger.lease();
         Self {
             position: lease.head.map_or(NextOffset::ZERO, |head| head.next),
+            passed: None,
             restore_until: beginning.restore_until,
             doubt: Doubt::new(&lease, beginning.committed),
             shows_copies: beginning.shows_copies,
@@ -191,6 +195,18 @@ impl Lane {
         }
     }
 
+    /// Passes on what was counted, and how far the group may be brought.
+    fn tell(&mut self) {
+        self.shared.count(&mut self.counts);
+        if let Some(next) = self.passed.take() {
+            // The store is durable there already.
+            self.shared.reached(Committed {
+                partition: self.partition().clone(),
+                next,
+            });
+        }
+    }
+
     /// Prepares the next window of the batch, or reads the next batch.
     fn refill(&mut self) -> Result<(), Error> {
         self.window.clear();
@@ -199,7 +215,7 @@ impl Lane {
         let batch = match &self.batch {
             Some(batch) if self.prepared_to < batch.len() => Arc::clone(batch),
             _ => {
-                self.shared.count(&mut self.counts);
+                self.tell();
                 // Before the read: librdkafka's memory is free while it is waited for.
                 self.batch = None;
                 self.prepared_to = 0;
@@ -295,6 +311,7 @@ impl Lane {
     /// head proves that the topic is still the same.
     fn pass(&mut self, candidate: &Candidate) -> Result<(), Error> {
         self.counts.add(Decision::Redelivery);
+        self.passed = self.passed.max(Some(NextOffset::after(candidate.offset)));
         let anchor = self.ledger.lease().head.and_then(|head| head.anchor);
         match anchor {
             Some(anchor) if anchor.offset == candidate.offset && !candidate.is_at(&anchor) => {
@@ -437,7 +454,7 @@ impl Lane {
 
     /// Ends the lane: commits what is left, and closes the lease in order.
     pub(super) fn finish(mut self) -> Result<(), Error> {
-        self.shared.count(&mut self.counts);
+        self.tell();
         // The reader first: nobody else may read the partition's queue while it is held.
         drop(self.reader);
         if let Some(committed) = self.ledger.finish()? {

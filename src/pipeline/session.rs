@@ -89,6 +89,11 @@ impl Shared {
         }
     }
 
+    /// The group may be told, although nothing was written.
+    pub(super) fn reached(&self, position: Committed) {
+        self.offsets().reached(position);
+    }
+
     /// Durable: only now may an offset follow.
     pub(super) fn committed(&self, committed: Vec<Committed>) {
         let mut offsets = self.offsets();

@@ -54,6 +54,14 @@ impl Context {
         std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Notes an answer to a commit.
+    pub(super) fn answer(&self, answer: Result<Vec<Committed>, SourceError>) {
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(answer);
+    }
+
     /// What went wrong in a callback, which cannot return it.
     pub(super) fn failure(&self) -> Option<SourceError> {
         self.failure
@@ -74,14 +82,14 @@ impl Context {
             self.listener.get(),
             self.consumer.get().and_then(Weak::upgrade),
         ) else {
-            return self.answer(consumer, &TopicPartitionList::new(), Vec::new());
+            return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
         };
         let offered = match offered(consumer, list) {
             Ok(offered) => offered,
             Err(error) => {
                 // The rebalance must be answered even so: with nothing, and then the consumer ends.
                 self.fail(SourceError::client("asking for the group's offsets")(error));
-                return self.answer(consumer, &TopicPartitionList::new(), Vec::new());
+                return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
             }
         };
         let starts = listener.offered(&offered);
@@ -110,11 +118,11 @@ impl Context {
                 }),
             }
         }
-        self.answer(consumer, &assigned, readers);
+        self.accept(consumer, &assigned, readers);
     }
 
     /// Tells librdkafka what is assigned, then the listener.
-    fn answer(
+    fn accept(
         &self,
         consumer: &BaseConsumer<Self>,
         assigned: &TopicPartitionList,
@@ -261,10 +269,7 @@ impl ConsumerContext for Context {
                 }
                 Ok(committed)
             });
-        self.answers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(answer);
+        self.answer(answer);
     }
 }
 

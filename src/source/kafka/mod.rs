@@ -115,7 +115,9 @@ impl Source for KafkaSource {
 
     fn commit(&mut self, positions: &[Committed]) {
         if let Err(error) = context::commit(&self.consumer, positions, CommitMode::Async) {
-            tracing::warn!(%error, "positions could not be sent");
+            // An answer too: whoever waits for one would never send again.
+            self.context()
+                .answer(Err(SourceError::client("sending offsets")(error)));
         }
     }
 
