@@ -1,0 +1,11 @@
+//! The sled store as other processes see it: killed, locked, out of space, out of permissions.
+#![cfg(feature = "sled")]
+
+mod child;
+mod first_format;
+mod full_disk;
+mod kill;
+mod lock;
+mod model;
+mod permissions;
+mod size;
