@@ -54,8 +54,15 @@ fn role() {
 /// One line to the parent, in one write, so that a kill leaves it whole or out.
 pub(crate) fn say(line: &str) {
     let line = format!("\n{MARK}{line}\n");
-    std::io::stdout().write_all(line.as_bytes()).unwrap();
-    std::io::stdout().flush().unwrap();
+    let mut out = std::io::stdout();
+    if out
+        .write_all(line.as_bytes())
+        .and_then(|()| out.flush())
+        .is_err()
+    {
+        // The parent has heard enough.
+        std::process::exit(1);
+    }
 }
 
 pub(crate) struct Running {

@@ -65,7 +65,7 @@ fn a_store_of_the_first_format_is_read_and_written() {
         Mark {
             id: with.id,
             offset: 199,
-            value_digest: 199 ^ 0xabcd,
+            value_digest: 0xc7 ^ 0xabcd,
             has_result: false,
         }
     );

@@ -73,10 +73,10 @@ fn a_failed_write_poisons_the_store_and_loses_nothing() {
         let mut child = child::start(&wrapper, "fill-disk", parent.path());
         let said = child.rest();
         let status = child.child.wait().unwrap();
-        let acknowledged = said
+        let mut acknowledged = said
             .iter()
             .filter_map(|line| line.strip_prefix("acknowledged "));
-        let last: i64 = acknowledged.last().unwrap().parse().unwrap();
+        let last: i64 = acknowledged.next_back().unwrap().parse().unwrap();
         let failed = said.iter().find_map(|line| line.strip_prefix("failed "));
         let failed = failed.unwrap_or_else(|| panic!("{said:?}"));
         println!("{blocks} blocks, {last} keys: {failed}");

@@ -1,5 +1,11 @@
 //! The sled store as other processes see it: killed, locked, out of space, out of permissions.
 #![cfg(feature = "sled")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
 
 mod child;
 mod first_format;
@@ -9,3 +15,4 @@ mod lock;
 mod model;
 mod permissions;
 mod size;
+mod sync;

@@ -88,14 +88,14 @@ fn a_million_keys_stay_within_memory_and_are_all_found_after_a_kill() {
     }
     let parent = tempfile::tempdir().unwrap();
     let mut filler = child::start(&[], "million", parent.path());
-    let filled = filler.hear().unwrap();
+    let written = filler.hear().unwrap();
     filler.kill();
-    let opened = child::start(&[], "open-million", parent.path())
+    let found = child::start(&[], "open-million", parent.path())
         .rest()
         .remove(0);
-    let each = bytes_below(parent.path()) as f64 / KEYS as f64;
-    println!("{KEYS} keys: {filled}; {opened} after a kill; {each:.0} bytes a key on disk");
-    for said in [&filled, &opened] {
+    let each = bytes_below(parent.path()) / KEYS.unsigned_abs();
+    println!("{KEYS} keys: {written}; {found} after a kill; {each} bytes a key on disk");
+    for said in [&written, &found] {
         let words: Vec<_> = said.split(' ').collect();
         let mib: u64 = words[words.len() - 2].parse().unwrap();
         assert!(mib < MEMORY_BOUND_MIB, "{said}");

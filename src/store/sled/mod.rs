@@ -151,29 +151,26 @@ impl SledStore {
 impl Store for SledStore {
     fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
         let mut state = self.state();
-        match state.stamp.owner() {
-            Some(theirs) => super::owner_matches(&self.place(), &theirs, owner)?,
-            None => {
-                let mut stamp = state.stamp.clone();
-                stamp.group = Some(owner.group.clone());
-                stamp.recipe = Some(owner.recipe.clone());
-                stamp.scope = Some(owner.scope.clone());
-                self.write_stamp(&mut state, stamp)?;
-            }
+        if let Some(theirs) = state.stamp.owner() {
+            super::owner_matches(&self.place(), &theirs, owner)?;
+        } else {
+            let mut stamp = state.stamp.clone();
+            stamp.group = Some(owner.group.clone());
+            stamp.recipe = Some(owner.recipe.clone());
+            stamp.scope = Some(owner.scope.clone());
+            self.write_stamp(&mut state, stamp)?;
         }
         state.stamp.hash_key(&self.paths.stamp).map(HashKey)
     }
 
     fn bind_cluster(&self, cluster_id: &str) -> Result<(), StoreError> {
         let mut state = self.state();
-        match &state.stamp.cluster_id {
-            Some(theirs) => super::same(&self.place(), "cluster", theirs, cluster_id),
-            None => {
-                let mut stamp = state.stamp.clone();
-                stamp.cluster_id = Some(cluster_id.to_owned());
-                self.write_stamp(&mut state, stamp)
-            }
+        if let Some(theirs) = &state.stamp.cluster_id {
+            return super::same(&self.place(), "cluster", theirs, cluster_id);
         }
+        let mut stamp = state.stamp.clone();
+        stamp.cluster_id = Some(cluster_id.to_owned());
+        self.write_stamp(&mut state, stamp)
     }
 
     fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
@@ -257,7 +254,9 @@ impl Store for SledStore {
             state.append(&self.paths, self.durability, units)
         })?;
         // Only now: a mark that a crash could still undo suppresses nothing.
-        units.iter().for_each(|unit| self.index.insert(unit));
+        for unit in units {
+            self.index.insert(unit);
+        }
         Ok(())
     }
 
