@@ -1,4 +1,9 @@
 //! What every store must do, run against every store.
+#![expect(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "offsets of a few thousand"
+)]
 
 use super::*;
 use crate::store::{CommitUnit, Entry};

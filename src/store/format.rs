@@ -128,10 +128,10 @@ fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<CommitUnit> {
             result: None,
         });
     }
-    let mut last = previous.get();
+    let mut offset = previous.get();
     for entry in &mut list {
-        last = last.wrapping_add(unzigzag(body.varint()?));
-        entry.offset = last;
+        offset = offset.wrapping_add(unzigzag(body.varint()?));
+        entry.offset = offset;
     }
     for _ in 0..results {
         let place = u32::from_le_bytes(body.array()?) as usize;
@@ -221,8 +221,8 @@ mod tests {
     use super::*;
 
     fn unit() -> CommitUnit {
-        let entry = |offset, result: Option<&[u8]>| Entry {
-            fingerprint: Fingerprint([offset as u8; 16]),
+        let entry = |offset: i64, result: Option<&[u8]>| Entry {
+            fingerprint: Fingerprint([offset.to_le_bytes()[0]; 16]),
             offset,
             value_digest: 9,
             result: result.map(Into::into),

@@ -2,6 +2,10 @@
 
 mod commit;
 mod error;
+#[cfg_attr(
+    not(feature = "sled"),
+    expect(dead_code, reason = "in memory only keys are encoded")
+)]
 mod format;
 mod index;
 mod memory;

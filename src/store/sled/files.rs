@@ -106,3 +106,20 @@ impl Drop for Lock {
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_open_file_in_a_starting_child_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let lock = Lock::take(dir.path(), &path).unwrap();
+        let childs = lock.0.try_clone().unwrap();
+        assert!(Lock::take(dir.path(), &path).is_err());
+        drop(lock);
+        Lock::take(dir.path(), &path).unwrap();
+        drop(childs);
+    }
+}

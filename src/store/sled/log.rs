@@ -174,3 +174,34 @@ fn guarded<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_engine_is_an_answer() {
+        let Err(failure) = guarded::<()>("opening the log", || panic!("page {} is gone", 7)) else {
+            panic!("no failure");
+        };
+        let text = failure.to_string();
+        assert_eq!(text, "sled panicked while opening the log: page 7 is gone");
+    }
+
+    #[test]
+    fn a_lock_that_the_engine_keeps_is_waited_for_but_not_for_ever() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("log");
+        let open = || Log::open(&directory, Durability::Process, 1 << 20);
+        let holder = open().unwrap();
+        let start = Instant::now();
+        let Err(error) = open() else {
+            panic!("opened twice");
+        };
+        assert!(matches!(error, StoreError::Locked { .. }), "{error}");
+        assert!(start.elapsed() >= LOCK_WAIT);
+        assert!(start.elapsed() < 10 * LOCK_WAIT);
+        drop(holder);
+        open().unwrap();
+    }
+}

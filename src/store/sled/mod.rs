@@ -3,7 +3,9 @@
 mod files;
 mod high_water;
 mod log;
+mod open;
 mod stamp;
+mod state;
 
 use std::fs;
 use std::io;
@@ -13,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use self::high_water::HighWater;
 use self::log::Log;
 use self::stamp::Stamp;
+use self::state::State;
 use super::index::Index;
 use super::partitions::Partitions;
 use super::{
@@ -21,8 +24,6 @@ use super::{
 };
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
-
-mod open;
 
 /// How to open a [`SledStore`].
 #[derive(Clone, Debug)]
@@ -77,16 +78,6 @@ pub struct SledStore {
     paths: Paths,
     durability: Durability,
     _lock: files::Lock,
-}
-
-struct State {
-    log: Log,
-    stamp: Stamp,
-    high_water: HighWater,
-    marks: Vec<high_water::Mark>,
-    partitions: Partitions,
-    /// The first failed write, after which nothing is written.
-    poison: Option<String>,
 }
 
 struct Paths {
@@ -157,99 +148,29 @@ impl SledStore {
     }
 }
 
-impl State {
-    /// Brings a partition's slot up to date, and to the device where a crash must not undo it.
-    fn write_mark(&mut self, paths: &Paths, id: PartitionId, sync: bool) -> Result<(), StoreError> {
-        let failed = || files::failed::<io::Error>(&paths.high_water, "writing the high water");
-        let Some(mark) = self.marks.get(id.0 as usize) else {
-            return Err(StoreError::Misused(
-                "a partition that this store never leased",
-            ));
-        };
-        self.high_water.write(id, mark).map_err(failed())?;
-        if sync {
-            self.high_water.sync().map_err(failed())
-        } else {
-            Ok(())
-        }
-    }
-
-    fn mark_mut(&mut self, id: PartitionId) -> Result<&mut high_water::Mark, StoreError> {
-        self.marks.get_mut(id.0 as usize).ok_or(StoreError::Misused(
-            "a partition that this store never leased",
-        ))
-    }
-
-    /// The log is durable up to the heads: says so outside of it.
-    fn raise(&mut self, paths: &Paths, unit: &CommitUnit) -> Result<(), StoreError> {
-        self.mark_mut(unit.id)?.next = Some(unit.next);
-        self.write_mark(paths, unit.id, false)
-    }
-
-    fn unit_behind(
-        &self,
-        paths: &Paths,
-        id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError> {
-        let from = format::log_key(id, NextOffset::after(position.get()));
-        let Some((key, value)) = self.log.first_from(from)? else {
-            return Ok(None);
-        };
-        let unit = format::decode(&key, &value).map_err(|what| files::damaged(&paths.log, what))?;
-        Ok(Some(unit).filter(|unit| unit.id == id))
-    }
-
-    fn append(
-        &mut self,
-        paths: &Paths,
-        durability: Durability,
-        units: &[CommitUnit],
-    ) -> Result<(), StoreError> {
-        for unit in units {
-            self.log
-                .insert(&format::log_key(unit.id, unit.next), format::encode(unit))?;
-        }
-        self.log.harden()?;
-        for unit in units {
-            let mark = self.mark_mut(unit.id)?;
-            mark.floor = mark.floor.or(Some(unit.previous));
-            // Only what a crash cannot undo may be demanded at the next opening.
-            if durability == Durability::Power {
-                self.raise(paths, unit)?;
-            }
-            self.partitions.advance(unit)?;
-        }
-        Ok(())
-    }
-}
-
 impl Store for SledStore {
     fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
         let mut state = self.state();
-        match state.stamp.owner() {
-            Some(theirs) => super::owner_matches(&self.place(), &theirs, owner)?,
-            None => {
-                let mut stamp = state.stamp.clone();
-                stamp.group = Some(owner.group.clone());
-                stamp.recipe = Some(owner.recipe.clone());
-                stamp.scope = Some(owner.scope.clone());
-                self.write_stamp(&mut state, stamp)?;
-            }
+        if let Some(theirs) = state.stamp.owner() {
+            super::owner_matches(&self.place(), &theirs, owner)?;
+        } else {
+            let mut stamp = state.stamp.clone();
+            stamp.group = Some(owner.group.clone());
+            stamp.recipe = Some(owner.recipe.clone());
+            stamp.scope = Some(owner.scope.clone());
+            self.write_stamp(&mut state, stamp)?;
         }
         state.stamp.hash_key(&self.paths.stamp).map(HashKey)
     }
 
     fn bind_cluster(&self, cluster_id: &str) -> Result<(), StoreError> {
         let mut state = self.state();
-        match &state.stamp.cluster_id {
-            Some(theirs) => super::same(&self.place(), "cluster", theirs, cluster_id),
-            None => {
-                let mut stamp = state.stamp.clone();
-                stamp.cluster_id = Some(cluster_id.to_owned());
-                self.write_stamp(&mut state, stamp)
-            }
+        if let Some(theirs) = &state.stamp.cluster_id {
+            return super::same(&self.place(), "cluster", theirs, cluster_id);
         }
+        let mut stamp = state.stamp.clone();
+        stamp.cluster_id = Some(cluster_id.to_owned());
+        self.write_stamp(&mut state, stamp)
     }
 
     fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
@@ -333,7 +254,9 @@ impl Store for SledStore {
             state.append(&self.paths, self.durability, units)
         })?;
         // Only now: a mark that a crash could still undo suppresses nothing.
-        units.iter().for_each(|unit| self.index.insert(unit));
+        for unit in units {
+            self.index.insert(unit);
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! A text file, so that a person can read whose a directory is: JSON and a line with its checksum.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -128,7 +129,11 @@ impl Stamp {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn checksum(json: &str) -> String {

@@ -104,9 +104,9 @@ fn fill(
         acknowledged.commit(&store, units.collect());
     }
     if released {
-        leases
-            .iter()
-            .for_each(|lease| store.release(lease).unwrap());
+        for lease in &leases {
+            store.release(lease).unwrap();
+        }
     }
     acknowledged
 }

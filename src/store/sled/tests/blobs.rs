@@ -27,7 +27,7 @@ fn the_largest_units_stay_in_the_log() {
     let store = open(parent.path(), Durability::Process).unwrap();
     let leases = [0, 1, 2, 3].map(|partition| store.lease(&orders(partition)).unwrap());
     let mut at = [0; 4];
-    let (mut kept, mut records) = (Acknowledged::default(), 0_usize);
+    let mut records = 0;
     while records < 2000 {
         // Now one partition, now several, so that leaves at partitions' borders fill up too.
         let round = records % 7;
@@ -45,14 +45,10 @@ fn the_largest_units_stay_in_the_log() {
             .collect();
         store.commit(&units).unwrap();
         records += units.len();
-        if records % 50 == 0 {
-            assert_eq!(blobs(parent.path()), 0, "after {records} records");
-            kept.0.extend(units);
-        }
+        assert_eq!(blobs(parent.path()), 0, "after {records} records");
     }
-    assert_eq!(blobs(parent.path()), 0);
     drop(store);
     let store = open(parent.path(), Durability::Process).unwrap();
-    assert_eq!(store.summary().keys as usize, records * 1000);
+    assert_eq!(store.summary().keys, records as u64 * 1000);
     assert_eq!(blobs(parent.path()), 0, "after a reopening");
 }

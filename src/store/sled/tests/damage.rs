@@ -61,9 +61,9 @@ impl Damage {
     fn list(len: u64, random: &mut Random) -> Vec<Self> {
         let page = |at: u64| at / PAGE * PAGE;
         let mut list = vec![Self::Zeroed, Self::Cut(0), Self::Cut(len - 1)];
-        list.extend((0..10).map(|n| Self::Cut(page(len) - n * PAGE)));
+        list.extend((0..10).map(|n| Self::Cut(page(len).saturating_sub(n * PAGE))));
         list.extend((0..6).map(|_| Self::Cut(random.below(len))));
-        list.extend((0..4).map(|n| Self::ZeroedPage(page(len - 1) - n * PAGE)));
+        list.extend((0..4).map(|n| Self::ZeroedPage(page(len - 1).saturating_sub(n * PAGE))));
         list.extend((0..8).map(|_| Self::ZeroedPage(page(random.below(len)))));
         list.extend((0..4).map(|_| Self::FlippedBit(random.below(len))));
         list
@@ -74,28 +74,44 @@ impl Damage {
 fn outcome(path: &Path, acknowledged: &Acknowledged) -> Result<Result<(), String>, StoreError> {
     let (path, (tell, told)) = (path.to_owned(), mpsc::channel());
     // On a thread of its own, so that one that hangs is a failure of the test and not its end.
-    let opener = thread::spawn(move || tell.send(open(&path, Durability::Power)));
-    let opened = told.recv_timeout(DEADLINE);
-    let opened = opened.expect("an opening panicked, or hung for a minute");
-    opener.join().unwrap().unwrap();
-    opened.map(|store| acknowledged.missing_in(&store))
+    let opener = thread::spawn(move || {
+        // Nobody listens any more after the deadline.
+        let _ = tell.send(open(&path, Durability::Power));
+    });
+    let answer = told.recv_timeout(DEADLINE);
+    let answer = answer.expect("an opening panicked, or hung for a minute");
+    opener.join().unwrap();
+    answer.map(|store| acknowledged.missing_in(&store))
 }
 
-/// Damages copies of a good store. Twice opened, since sled changes its files in a first opening:
+/// sled's files in a store: its data, its settings, and its snapshot where there is one.
+fn files_of(store: &Path) -> Vec<PathBuf> {
+    let log = Paths::new(store).log;
+    let files = snapshot(&log).into_keys().filter(|path| path.is_file());
+    files
+        .map(|path| path.strip_prefix(store).unwrap().to_owned())
+        .collect()
+}
+
+/// Damages each of sled's files in copies of a good store. Twice opened, since sled changes its files in a first opening:
 /// what was refused must not pass at the second try.
 fn trials(good: &Path, acknowledged: &Acknowledged, seed: u64) {
-    let db = Paths::new(good).log.join("db");
-    let len = fs::metadata(&db).unwrap().len();
     let parent = tempfile::tempdir().unwrap();
+    let random = &mut Random(seed);
+    let trials = files_of(good).into_iter().flat_map(|file| {
+        let len = fs::metadata(good.join(&file)).unwrap().len();
+        let list = Damage::list(len, random);
+        list.into_iter().map(move |damage| (file.clone(), damage))
+    });
     let (mut whole, mut refused) = (0, 0);
-    for (number, damage) in Damage::list(len, &mut Random(seed)).into_iter().enumerate() {
+    for (number, (file, damage)) in trials.enumerate() {
         let bad = parent.path().join(number.to_string());
         copy(good, &bad);
-        damage.apply(&Paths::new(&bad).log.join("db"));
+        damage.apply(&bad.join(&file));
         for opening in 1..=2 {
             match outcome(&bad, acknowledged) {
                 Ok(Ok(())) => whole += 1,
-                Ok(Err(missing)) => panic!("{damage:?}, opening {opening}: {missing}"),
+                Ok(Err(missing)) => panic!("{file:?} {damage:?}, opening {opening}: {missing}"),
                 Err(StoreError::Damaged { path, .. } | StoreError::Unusable { path, .. })
                     if path.starts_with(&bad) =>
                 {
@@ -104,7 +120,7 @@ fn trials(good: &Path, acknowledged: &Acknowledged, seed: u64) {
                 // sled panicked at the first try and still holds its lock: this process cannot
                 // open the store again, and says so.
                 Err(StoreError::Locked { .. }) if opening == 2 => {}
-                Err(error) => panic!("{damage:?}, opening {opening}: {error}"),
+                Err(error) => panic!("{file:?} {damage:?}, opening {opening}: {error}"),
             }
         }
         fs::remove_dir_all(&bad).unwrap();

@@ -85,6 +85,16 @@ fn owner_cluster_and_hash_key_come_back() {
     store.bind_cluster("one").unwrap();
 }
 
+/// Keys of a store are hashed with it: another reading of it would forget them all.
+#[test]
+fn the_hash_key_of_the_first_format_is_read_as_it_was_written() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store-v1");
+    let path = fixture.join("stamp");
+    let stamp = Stamp::read(&fixture, &path).unwrap().unwrap();
+    let key = 0x3229_8284_a6e4_9835_e2de_cfec_d17c_bdee_u128;
+    assert_eq!(stamp.hash_key(&path).unwrap(), key.to_be_bytes());
+}
+
 #[test]
 fn another_store_hashes_with_another_key() {
     let parent = tempfile::tempdir().unwrap();

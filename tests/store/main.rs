@@ -1,0 +1,18 @@
+//! The sled store as other processes see it: killed, locked, out of space, out of permissions.
+#![cfg(feature = "sled")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
+
+mod child;
+mod first_format;
+mod full_disk;
+mod kill;
+mod lock;
+mod model;
+mod permissions;
+mod size;
+mod sync;
