@@ -58,7 +58,21 @@ impl Lab {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
+        let mut child = self
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let begin = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if begin.elapsed() > DEADLINE {
+                child.kill().unwrap();
+                panic!("{arguments:?} did not end");
+            }
+            thread::sleep(POLL);
+        }
+        child.wait_with_output().unwrap()
     }
 
     /// Runs a command that must succeed and returns what it printed.

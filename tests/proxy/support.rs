@@ -95,6 +95,14 @@ impl Client {
         assert_eq!(self.stream.peek(&mut [0]).unwrap(), 1);
     }
 
+    /// Whether a reply is there now.
+    pub(crate) fn has_reply(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        peeked.is_ok()
+    }
+
     /// Tells the other side that nothing more is coming, and still reads.
     pub(crate) fn finish_sending(&mut self) {
         self.stream.shutdown(std::net::Shutdown::Write).unwrap();

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::control::Control;
+use super::control::{Control, State};
 use super::error::Problem;
 use super::in_flight::InFlight;
 use super::{replies, requests};
@@ -94,6 +94,15 @@ impl Connection {
         if forwarded.is_err() {
             self.report_lost_requests(shared.waiting());
         }
+    }
+
+    /// Waits for the end of a stall. After a cut it waits for good: the connection is about to be
+    /// dropped, and what it held back must not slip out, even if the cut is over by now.
+    pub(super) async fn wait_until_flowing(&self, state: &mut watch::Receiver<State>) {
+        // An error would mean that the control is gone; this connection holds it.
+        let _ = state
+            .wait_for(|state| state.cuts == self.cuts && !state.faults.stalled)
+            .await;
     }
 
     async fn connect(&self) -> io::Result<TcpStream> {

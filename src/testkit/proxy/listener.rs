@@ -29,6 +29,8 @@ pub(super) async fn run(
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
+            // In this order: connections that ended make room before a new one is counted.
+            biased;
             () = stop.cancelled() => return,
             Some(ended) = connections.join_next() => log_panic(ended),
             accepted = listener.accept() => match accepted {

@@ -54,8 +54,8 @@ pub(super) async fn give_back(
                     return Ended::ByBroker;
                 }
             };
-            // An error would mean that the control is gone; the connection holds it.
-            let _ = state.wait_for(|state| !state.faults.stalled).await;
+            connection.control.board.count(|stats| stats.replies += 1);
+            connection.wait_until_flowing(&mut state).await;
             match loss(&frame, connection, relay) {
                 None => client.send(&frame).await,
                 Some(Loss::Silence) => {}

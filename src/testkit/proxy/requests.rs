@@ -112,9 +112,11 @@ pub(super) async fn forward(
 ) -> io::Result<()> {
     let mut state = connection.control.subscribe();
     while let Some(request) = queue.recv().await {
-        tokio::time::sleep_until(request.due).await;
-        // An error would mean that the control is gone; the connection holds it.
-        let _ = state.wait_for(|state| !state.faults.stalled).await;
+        // The timer counts in milliseconds and rounds up, so it is asked for real delays only.
+        if request.due > Instant::now() {
+            tokio::time::sleep_until(request.due).await;
+        }
+        connection.wait_until_flowing(&mut state).await;
         if let Some(header) = request.frame.request_header() {
             // Before the write: the answer may be here before the write returns.
             relay.traffic().in_flight.sent(header);

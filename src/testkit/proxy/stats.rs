@@ -29,6 +29,8 @@ pub struct Stats {
     pub forwarded: u64,
     /// Requests that were held back by a delay, or are being held back.
     pub delayed: u64,
+    /// Whole replies that the broker sent, those lost or still held back included.
+    pub replies: u64,
     /// Replies that were lost on request.
     pub dropped: u64,
     /// Problems so far, those no longer kept included.
