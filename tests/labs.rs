@@ -112,7 +112,7 @@ fn run_lab(kafka: &Kafka, lab: &str, verdict: &str) -> TempDir {
         .unwrap_or_else(PoisonError::into_inner);
     let dir = TempDir::with_prefix("lab-").unwrap();
     let output = Command::new("timeout")
-        .arg("300")
+        .arg("600")
         .arg(repository().join("scripts/lab"))
         .arg(lab)
         .arg(dir.path())

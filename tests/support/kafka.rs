@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl Kafka {
                 &parent.to_string(),
             ])
             .arg("--dir")
-            .arg(dir.path().join("broker"))
+            .arg(dir.path())
             .output()
             .expect("scripts/kafka runs");
         if output.status.code() == Some(UNAVAILABLE) {
@@ -101,7 +101,7 @@ impl Kafka {
 
     /// The process id as of now; `None` when it is stopped or not ours.
     pub(crate) fn pid(&self) -> Option<u32> {
-        let id = std::fs::read_to_string(self.broker_dir()?.join("broker.pid")).ok()?;
+        let id = std::fs::read_to_string(self.dir.as_ref()?.path().join("broker.pid")).ok()?;
         id.trim().parse().ok()
     }
 
@@ -217,18 +217,15 @@ impl Kafka {
         config
     }
 
-    fn broker_dir(&self) -> Option<PathBuf> {
-        self.dir.as_ref().map(|dir| dir.path().join("broker"))
-    }
-
     fn control(&self, args: &[&str]) {
         let dir = self
-            .broker_dir()
+            .dir
+            .as_ref()
             .expect("KAFKA_BOOTSTRAP's broker is not ours to stop or start");
         let output = script()
             .args(args)
             .arg("--dir")
-            .arg(dir)
+            .arg(dir.path())
             .output()
             .expect("scripts/kafka runs");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -241,9 +238,9 @@ impl Kafka {
 
 impl Drop for Kafka {
     fn drop(&mut self) {
-        if let Some(dir) = self.broker_dir() {
+        if let Some(dir) = &self.dir {
             // A panic here would hide the test's own; the watchdog tries again.
-            let _ = script().arg("down").arg("--dir").arg(dir).output();
+            let _ = script().arg("down").arg("--dir").arg(dir.path()).output();
         }
     }
 }

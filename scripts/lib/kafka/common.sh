@@ -91,8 +91,10 @@ resolve_jars() {
     flock -w 600 8 || die "another run has been resolving Kafka's jars for 10 minutes (lock ${dir%/*}/lock)"
     if [[ ! -d $dir ]]; then
         say "resolving Apache Kafka $(pom_property kafka.version) with Maven into $dir (55 MB, once)"
+        # Left by a run that was killed; under the lock they are nobody's.
+        rm -rf -- "$dir".part-*
         part=$(mktemp -d -- "$dir.part-XXXXXX")
-        if ! mvn --batch-mode --quiet --strict-checksums --file "$KAFKA_LIB/pom.xml" \
+        if ! mvn --batch-mode -Dstyle.color=never --quiet --strict-checksums --file "$KAFKA_LIB/pom.xml" \
             dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory="$part" 1>&2; then
             rm -rf -- "$part"
             unavailable "Maven could not resolve Kafka's jars (see above): check the network and Maven's settings"

@@ -135,7 +135,7 @@ lab_main() {
     # The lab knows one switch; whatever the user's shell has set must not decide a step.
     unset SHIP_FIXED DEDUP_SEEN DEDUP_OUT
     start_kafka
-    grade step_five_orders "five orders"
+    grade_or_stop step_five_orders "five orders"
     grade step_commit_before_work "commit before the work is done"
     grade step_audit "in Kafka they are still there"
     grade step_rewind "rewind the group"

@@ -165,7 +165,7 @@ lab_main() {
     [[ -n ${kafka[log_dir]} ]] ||
         die "this lab dumps log segments: set KAFKA_LOG_DIR to the broker's log.dirs, or unset KAFKA_BOOTSTRAP"
     start_proxy
-    grade step_default_producer "two records by the default producer"
+    grade_or_stop step_default_producer "two records by the default producer"
     grade step_default_is_idempotent "the default producer is idempotent"
     grade step_without_idempotence "without idempotence there is no producer id"
     grade step_retries_duplicate "retries make copies"
