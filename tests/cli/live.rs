@@ -2,12 +2,12 @@
 
 use std::{
     fs::{self, File},
-    io::Write,
+    io::{Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
     process::{Child, ChildStdin, Stdio},
 };
 
-use crate::support::{DEADLINE, Lab, eventually, finish, read, run};
+use crate::support::{DEADLINE, Lab, assert_bytes, eventually, finish, read, run};
 
 /// A `dedup` whose input stays open, and that has handled one line.
 fn running(lab: &Lab) -> (Child, ChildStdin) {
@@ -64,6 +64,38 @@ fn input_that_does_not_block_is_waited_for() {
     let finished = finish(child);
     assert_eq!((finished.code, &*finished.stderr), (Some(0), ""));
     lab.expect_both("a\nb\n");
+}
+
+#[test]
+fn a_reader_that_does_not_block_the_writer_is_waited_for() {
+    let lab = Lab::new();
+    let lines = (0..100_000).map(|number| format!("order-{number}"));
+    let input = lines.collect::<Vec<_>>().join(
+        "
+",
+    ) + "
+";
+    lab.write("input", &input);
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let child = lab
+        .dedup()
+        .env("DEDUP_OUT", "/dev/stdout")
+        .stdin(File::open(lab.path("input")).unwrap())
+        .stdout(OwnedFd::from(theirs))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The socket is full by the time the first marks are there, and nobody has read.
+    eventually("the first lines are marked", || {
+        !read(lab.seen()).is_empty()
+    });
+    let mut received = Vec::new();
+    ours.read_to_end(&mut received).unwrap();
+    let finished = finish(child);
+    assert_eq!((finished.code, &*finished.stderr), (Some(0), ""));
+    assert_bytes(&received, input.as_bytes(), "what arrived");
+    assert_bytes(&read(lab.seen()), input.as_bytes(), "the seen file");
 }
 
 #[test]
