@@ -22,27 +22,27 @@ pub(crate) const HELP: &str = "\
 Usage: dedup [OPTIONS] < LINES
 
 Reads lines from standard input. A line that is not in the seen file is appended
-to the out file, and then to the seen file. Lines are compared as bytes. What was
-seen stays seen over restarts and crashes.
+to the out file, and then to the seen file. Lines are compared as bytes. What
+was seen stays seen over restarts and crashes.
 
 Options:
       --seen PATH     the lines seen so far, one a line; a regular file, created
-                      when it is missing  [default: /root/kafka/seen.txt]
-      --out PATH      where new lines go: a file (appended to), a pipe, a device
-                      such as /dev/stdout  [default: /root/kafka/processed-dedup.txt]
-      --wait SECONDS  when another dedup uses a file, wait up to this long for it
+                      when missing  [default: /root/kafka/seen.txt]
+      --out PATH      where new lines go: a file, which is appended to, a pipe
+                      or a device  [default: /root/kafka/processed-dedup.txt]
+      --wait SECONDS  wait up to this long for another dedup that uses a file
                       [default: 0, fail at once; at most 86400]
   -v, --verbose       say on standard error what was done
   -h, --help          print this
   -V, --version       print the version
 
 Environment:
-  DEDUP_SEEN, DEDUP_OUT   as --seen and --out, which come first; empty means unset
+  DEDUP_SEEN, DEDUP_OUT  as --seen and --out, which win; empty means unset
 
 What holds:
-  New lines are on disk in the out file before they are marked as seen, so a stop at
-  any moment loses no line: feed the same input again. The lines in flight at the
-  stop, at most 4 MiB and one line, may then be written twice.
+  New lines are on disk in the out file before they are marked as seen, so a
+  stop at any moment loses none: feed the same input again. The lines in flight
+  at the stop, at most 4 MiB and one line, may then be written twice.
   A file that does not end in a newline gets one before anything is appended.
 
 Exit codes:
@@ -145,6 +145,7 @@ fn usage(error: lexopt::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{lines, run};
 
     fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
         let lookup = |name: &str| {
@@ -190,7 +191,10 @@ mod tests {
         ] {
             assert!(HELP.contains(text), "{text}");
         }
-        let batch = format!("at most {} MiB", crate::run::BATCH_BYTES >> 20);
+        let batch = format!(
+            "at most {} MiB",
+            (run::BATCH_BYTES + lines::BUFFER_BYTES) >> 20
+        );
         assert!(HELP.contains(&batch), "{batch}");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum Error {
 
     /// Another process works on the file.
     #[error(
-        "{path}: in use by another writer{holder}; let it finish, or wait for it with --wait SECONDS",
+        "{path}: in use by another writer{holder}; let it finish, or use --wait SECONDS",
         path = path.display(),
         holder = holder.map(|pid| format!(" (process {pid})")).unwrap_or_default()
     )]

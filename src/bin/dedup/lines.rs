@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 /// How much is asked for at once, and what the buffer goes back to after a long line.
-const BUFFER_BYTES: usize = 1 << 20;
+pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 
 /// Gives what a reader gives, cut at line ends. The memory it takes is [`BUFFER_BYTES`], and
 /// more only while one line is longer than that.

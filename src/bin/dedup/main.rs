@@ -7,9 +7,9 @@
 //! - A line is written to the out file, and is on disk there, before it is marked in the seen
 //!   file. So whatever stops the program (a signal, a full disk, a power cut, a reader that goes
 //!   away), a line is never marked without having been handed over. Feed the same input again.
-//! - What such a stop may cost is a repetition: the lines of the batch in flight, at most
-//!   [`run::BATCH_BYTES`] and one line, may be written a second time by the next run. Into a pipe
-//!   it is at most 64 KiB and one line, unless the power fails.
+//! - What such a stop may cost is a repetition: the lines of the batch in flight, at most 4 MiB
+//!   and one line, may be written a second time by the next run. Into a pipe it is at most 64 KiB
+//!   and one line, unless the power fails.
 //! - Lines are bytes and are compared as bytes, whatever the locale; nothing is trimmed. A last
 //!   line without newline counts and is written with one.
 //! - A file that ends in the middle of a line is mended on the next run; see [`plain`].

@@ -4,14 +4,16 @@
 //!
 //! A writer that died, this program or the script, may have left half a line at the end of a
 //! file. A user who made the file by hand may have left a whole line without its newline. The
-//! bytes do not tell which, so nothing is ever deleted:
+//! bytes do not tell which.
 //!
-//! - The out file gets a newline. A half line stays as a line of its own; the whole one was not
-//!   marked and is written when it comes again.
-//! - The seen file's end counts as a line, as it does for the script, and gets a newline. One
-//!   case is known better: lines reach the out file first and in the same order, so when the
-//!   lines there that are not marked include one that goes on from the half mark, the mark is
-//!   completed from it. Else half of `order-12` would pass for `order-1` and suppress it.
+//! - The out file gets a newline, and nothing of it is ever deleted. A half line stays as a line
+//!   of its own; the whole one was not marked and is written when it comes again.
+//! - The seen file's end is held against the out file, where lines arrive first and in the same
+//!   order. When a line there that is not marked goes on from the end, the end is half the mark
+//!   of that line and is completed; else half of `order-12` would pass for `order-1` and suppress
+//!   it. Otherwise it is a mark, as it is for the script, and gets its newline.
+//! - When the out file is a stream and cannot be asked, the seen file's end is cut off. A line
+//!   may then come twice; kept, half a mark could suppress another line for good.
 
 use std::{io, path::Path, time::Duration};
 
@@ -63,6 +65,14 @@ impl Plain {
 
     fn mend_seen(&mut self, mut end: Vec<u8>) -> Result<(), Error> {
         let half = end.len();
+        if self.out.readable().is_none() {
+            self.seen.cut_end(half)?;
+            warn(
+                self.seen.path(),
+                "was cut off: it may be half a mark; if not, it comes once more",
+            );
+            return Ok(());
+        }
         if let Some(whole) = self.unmarked_line(&end)? {
             end = whole;
         }
@@ -70,7 +80,7 @@ impl Plain {
         self.seen.insert(&end, |_| {});
         self.seen.append(&end[half..])?;
         self.seen.sync()?;
-        warn(self.seen.path());
+        warn(self.seen.path(), "got one; a writer may have died in it");
         Ok(())
     }
 
@@ -105,7 +115,10 @@ impl Plain {
             self.out
                 .append(b"\n")
                 .map_err(|torn| self.out.failure(torn.source))?;
-            warn(self.out.path());
+            warn(
+                self.out.path(),
+                "got one; if a writer died in it, it is half a line",
+            );
         }
         Ok(())
     }
@@ -115,9 +128,9 @@ impl Plain {
     }
 }
 
-fn warn(path: &Path) {
+fn warn(path: &Path, what: &str) {
     say(&format!(
-        "{}: the last line had no newline and was ended; if a writer died there, it may be half",
+        "{}: the last line had no newline and {what}",
         path.display()
     ));
 }

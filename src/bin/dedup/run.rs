@@ -7,10 +7,10 @@ use crate::{
     stdin::Stdin,
 };
 
-/// How much is handed over at one durable point, give or take one read or one line. Two syncs of
-/// the disk, a few milliseconds, are little beside the time that 4 MiB take; a stop repeats at
-/// most this.
-pub(crate) const BATCH_BYTES: usize = 4 << 20;
+/// From how much on a durable point is made, though more input is ready. With the read that
+/// reaches it that is at most 4 MiB and one line, which is what a stop may repeat. Two syncs of
+/// the disk, a few milliseconds, are little beside the time that so much takes.
+pub(crate) const BATCH_BYTES: usize = 3 << 20;
 
 /// What was seen, and where new lines go.
 pub(crate) trait State {

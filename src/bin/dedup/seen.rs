@@ -91,6 +91,16 @@ impl Seen {
         append::to_file(&self.file, lines).map_err(|torn| self.unmarked(torn.source))
     }
 
+    /// Takes away so many bytes at the end of the file.
+    pub(crate) fn cut_end(&self, bytes: usize) -> Result<(), Error> {
+        let cut = || {
+            let length = self.file.metadata()?.len();
+            self.file.set_len(length.saturating_sub(bytes as u64))
+        };
+        cut().map_err(|source| Error::io("mend", &self.path, source))?;
+        self.sync()
+    }
+
     /// Makes durable what was appended.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         self.file

@@ -12,7 +12,8 @@ const DEFAULT_PROCESSED: &str = "/root/kafka/processed.txt";
 pub(crate) const HELP: &str = "\
 Usage: ship-process [OPTIONS] < ORDERS
 
-Reads all of standard input, then appends it line by line to the processed file.
+Reads all of standard input (into memory), then appends it line by line to the
+processed file.
 Dies at the line 'order-2' unless SHIP_FIXED is 1; the lines before it stay.
 
 Options:

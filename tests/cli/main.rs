@@ -1,0 +1,29 @@
+//! The command-line tools, driven as a user drives them: the real binaries, real files, pipes
+//! and signals. Each test has a directory of its own and waits on conditions, never on the clock.
+#![cfg(all(feature = "cli", unix))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "the helpers are tests too"
+)]
+
+mod support;
+
+// What counts as a line, and as the same line.
+mod lines;
+// Side by side with the shell script.
+mod script;
+// Files that end in the middle of a line.
+mod mending;
+// Paths, links, pipes, refusals.
+mod paths;
+// Full disks, limits, readers that go away, and the order of writes.
+mod faults;
+// Killed at random moments.
+mod crash;
+// Slow input, and two at a time.
+mod live;
+// Help, version, summary, exit codes.
+mod usage;
+// The lab's shipping handler.
+mod ship;
