@@ -96,6 +96,7 @@ impl Shared {
 
     /// Durable: only now may an offset follow.
     pub(super) fn committed(&self, committed: Vec<Committed>) {
+        tracing::debug!(?committed, "durable");
         let mut offsets = self.offsets();
         let mut report = self.report();
         for done in committed {
@@ -377,9 +378,11 @@ pub(crate) fn drive(
             if let Err(error) = &answer {
                 tracing::warn!(%error, "the group refused positions; they are sent again");
             }
+            tracing::debug!(?answer, "the group answers");
             offsets.answered(answer, now);
         }
         if let Some(due) = offsets.due(now) {
+            tracing::debug!(positions = ?due, "positions go to the group");
             source.commit(&due);
         }
     }
