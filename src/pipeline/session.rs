@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ pub(crate) struct Session {
     committer: Committer,
     taken: Mutex<HashMap<TopicPartition, Taken>>,
     running: Mutex<HashMap<TopicPartition, Running>>,
+    /// Set with the end: the group may still offer partitions while it is being left.
+    ending: AtomicBool,
 }
 
 impl Session {
@@ -82,6 +85,7 @@ impl Session {
             committer,
             taken: Mutex::default(),
             running: Mutex::default(),
+            ending: AtomicBool::new(false),
         })
     }
 
@@ -144,6 +148,10 @@ impl Session {
         let Some(taken) = self.taken().remove(&partition) else {
             return Ok(());
         };
+        if self.ending.load(Ordering::Acquire) {
+            taken.ledger.finish()?;
+            return Ok(());
+        }
         let beginning = Beginning {
             ledger: taken.ledger,
             reader,
@@ -215,6 +223,7 @@ impl Session {
     }
 
     fn drain_all(&self) {
+        self.ending.store(true, Ordering::Release);
         let mut all: Vec<_> = self.running().keys().cloned().collect();
         all.extend(self.taken().keys().cloned());
         for late in self.drain(&all) {
