@@ -159,6 +159,8 @@ pub(crate) const CONSUMER_FORCED: &[(&str, &str)] = &[
     ("enable.auto.offset.store", "false"),
     ("isolation.level", "read_committed"),
     ("check.crcs", "true"),
+    // A restore ends where the partition does, be it behind a gap.
+    ("enable.partition.eof", "true"),
 ];
 
 /// `earliest`: an idempotent consumer can afford repeats, not losses. The back-off: librdkafka

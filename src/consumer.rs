@@ -20,6 +20,8 @@ use crate::source::Source;
 use crate::source::kafka::{ClientConfig, KafkaSource};
 use crate::store::{Owner, Store};
 
+/// The longest time that can be chosen.
+const DURATION_MAX: Duration = Duration::from_secs(3600);
 /// How long the brokers are tried at the start, before the group is joined.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -156,39 +158,7 @@ impl Builder {
     /// [`Error::Refused`] with everything that is at fault at once, or [`Error::Store`] where the
     /// store belongs to another group or recipe.
     pub fn build(self, store: impl Store) -> Result<IdempotentConsumer, Error> {
-        let mut findings = audit::consumer(self.config.config_map());
-        let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
-            findings.push(audit::Finding {
-                setting: setting.to_owned(),
-                value,
-                reason,
-                fix,
-            });
-        };
-        if self.topics.is_empty() {
-            refuse(
-                "topics",
-                None,
-                "there is nothing to read",
-                "name at least one",
-            );
-        }
-        if self.recipe.is_none() {
-            refuse(
-                "key",
-                None,
-                "nothing tells records apart",
-                "choose where a record carries its identity, from the module `key`",
-            );
-        }
-        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&self.uncommitted_records_max) {
-            refuse(
-                "uncommitted_records_max",
-                Some(self.uncommitted_records_max.to_string()),
-                "a crash may repeat so many effects",
-                "choose between 1 and 1000",
-            );
-        }
+        let findings = self.findings();
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
@@ -227,6 +197,58 @@ impl Builder {
             engine,
             settings,
         })
+    }
+
+    /// What of the choices is at fault.
+    fn findings(&self) -> Vec<audit::Finding> {
+        let mut findings = audit::consumer(self.config.config_map());
+        let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
+            findings.push(audit::Finding {
+                setting: setting.to_owned(),
+                value,
+                reason,
+                fix,
+            });
+        };
+        if self.topics.is_empty() {
+            refuse(
+                "topics",
+                None,
+                "there is nothing to read",
+                "name at least one",
+            );
+        }
+        if self.recipe.is_none() {
+            refuse(
+                "key",
+                None,
+                "nothing tells records apart",
+                "choose where a record carries its identity, from the module `key`",
+            );
+        }
+        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&self.uncommitted_records_max) {
+            refuse(
+                "uncommitted_records_max",
+                Some(self.uncommitted_records_max.to_string()),
+                "a crash may repeat so many effects",
+                "choose between 1 and 1000",
+            );
+        }
+        for (setting, limit) in [
+            ("commit_within", Some(self.commit_within)),
+            ("offset_interval", Some(self.offset_interval)),
+            ("drain_limit", self.drain_limit),
+        ] {
+            if let Some(limit) = limit.filter(|limit| *limit > DURATION_MAX) {
+                refuse(
+                    setting,
+                    Some(format!("{limit:?}")),
+                    "what waits so long is not meant",
+                    "choose an hour at most",
+                );
+            }
+        }
+        findings
     }
 }
 

@@ -98,7 +98,8 @@ pub enum Error {
         /// The operating system's word.
         source: std::io::Error,
     },
-    /// A thread of the consumer died. A bug in this crate.
-    #[error("the consumer's thread ended in a panic: see its message on standard error")]
+    /// A thread of the consumer died: in a key function, a hook or a store of the user's, or by a
+    /// bug in this crate. A handler's panic is a failed attempt instead.
+    #[error("a thread of the consumer ended in a panic: see its message on standard error")]
     Panicked,
 }

@@ -1,6 +1,7 @@
 //! The thread that commits for all partitions at once: one sync, however many have work.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -30,7 +31,13 @@ impl Committer {
         let called = Arc::clone(&wake);
         let thread = std::thread::Builder::new()
             .name("ic-commit".to_owned())
-            .spawn(move || run(&engine, &called, linger, report))?;
+            .spawn(move || {
+                let committing = || run(&engine, &called, linger, &report);
+                if catch_unwind(AssertUnwindSafe(committing)).is_err() {
+                    // Without a word the workers would wait for a commit that never comes.
+                    report(Err(StoreError::Misused("the store panicked in a commit")));
+                }
+            })?;
         Ok(Self {
             wake,
             thread: Some(thread),
@@ -56,7 +63,7 @@ fn run(
     engine: &Engine,
     wake: &Wake,
     linger: Duration,
-    report: impl Fn(Result<Vec<Committed>, StoreError>),
+    report: &impl Fn(Result<Vec<Committed>, StoreError>),
 ) {
     loop {
         let due = engine
@@ -72,11 +79,16 @@ fn run(
             Call::Urgent => true,
         };
         let now = Instant::now();
-        let committed = engine.commit_where(|open| {
-            urgent || open.has_effects() || open.due(linger, IDLE).is_some_and(|due| due <= now)
-        });
-        let failed = committed.is_err();
-        report(committed);
+        let failed = engine.commit_where(
+            |open| {
+                urgent || open.has_effects() || open.due(linger, IDLE).is_some_and(|due| due <= now)
+            },
+            |committed| {
+                let failed = committed.is_err();
+                report(committed);
+                failed
+            },
+        );
         if failed {
             return;
         }

@@ -294,12 +294,16 @@ impl Ledger {
             }
             None => {
                 self.release(candidate);
-                Err(StoreError::Fenced {
-                    partition: self.partition().clone(),
-                    ours: self.lease.epoch,
-                    newest: self.lease.epoch.saturating_add(1),
-                })
+                Err(self.fenced())
             }
+        }
+    }
+
+    fn fenced(&self) -> StoreError {
+        StoreError::Fenced {
+            partition: self.partition().clone(),
+            ours: self.lease.epoch,
+            newest: self.lease.epoch.saturating_add(1),
         }
     }
 
@@ -331,11 +335,17 @@ impl Ledger {
     /// Commits what is left and ends the lease in order, so that the next one is not in doubt.
     ///
     /// # Errors
-    /// The store's: then the lease ends as if the process had died here.
+    /// The store's, or [`StoreError::Fenced`] where the lease was over before: then it ends as if
+    /// the process had died here, and the next one is in doubt.
     pub fn finish(self) -> Result<Option<Committed>, StoreError> {
-        let committed = self
-            .engine
-            .commit_where(|open| std::ptr::eq(open, &raw const *self.open))?;
+        let committed = self.engine.commit_where(
+            |open| std::ptr::eq(open, &raw const *self.open),
+            |written| written,
+        )?;
+        if !self.open.is_clean() {
+            // A failed write, or a newer lease: effects may have happened that have no mark.
+            return Err(self.fenced());
+        }
         self.engine.store().release(&self.lease)?;
         Ok(committed.into_iter().next())
     }
@@ -347,12 +357,7 @@ pub(crate) struct Moment(u64);
 
 impl Drop for Ledger {
     fn drop(&mut self) {
-        for entry in self.open.close() {
-            self.engine
-                .shared
-                .claims
-                .release(&entry.fingerprint, self.open.holder());
-        }
+        self.engine.close(&self.open);
         self.engine.forget(&self.open);
     }
 }

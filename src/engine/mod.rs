@@ -35,7 +35,7 @@ mod ledger;
 mod open_unit;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 pub(crate) use self::committer::Committer;
@@ -107,19 +107,16 @@ impl Engine {
         &*self.shared.store
     }
 
-    /// Takes a partition. A ledger of the same partition that was taken before is fenced: its
-    /// late commits are refused.
+    /// Takes a partition. A ledger of the same partition that was taken before is fenced: what it
+    /// has settled is committed first, and what it settles from here on is refused.
     ///
     /// # Errors
     /// Where the store cannot write the lease.
     pub fn lease(&self, partition: &TopicPartition) -> Result<Ledger, StoreError> {
         // Not while a commit is under way: one of its units could be fenced by this very lease,
         // and the store would refuse the others with it.
-        let _turn = self
-            .shared
-            .committing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn();
+        self.write(|open| open.partition() == partition, |written| written)?;
         let lease = self.shared.store.lease(partition)?;
         let holder: HolderId = self.shared.holders.fetch_add(1, Ordering::Relaxed);
         let open = Arc::new(OpenUnit::new(partition.clone(), &lease, holder));
@@ -129,7 +126,7 @@ impl Engine {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for older in list.iter().filter(|older| older.partition() == partition) {
-            older.close();
+            self.close(older);
         }
         list.push(Arc::clone(&open));
         drop(list);
@@ -147,19 +144,34 @@ impl Engine {
     /// # Errors
     /// The store's; none of the units in question counts as done then.
     pub fn commit(&self) -> Result<Vec<Committed>, StoreError> {
-        self.commit_where(|_| true)
+        self.commit_where(|_| true, |written| written)
     }
 
-    /// Commits the open units that `wanted` picks.
-    pub(crate) fn commit_where(
-        &self,
-        wanted: impl Fn(&OpenUnit) -> bool,
-    ) -> Result<Vec<Committed>, StoreError> {
-        let shared = &*self.shared;
-        let _turn = shared
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.shared
             .committing
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Commits the open units that `wanted` picks, and tells of it before anybody else commits:
+    /// whoever ends a lease finds all its commits told.
+    pub(crate) fn commit_where<T>(
+        &self,
+        wanted: impl Fn(&OpenUnit) -> bool,
+        told: impl FnOnce(Result<Vec<Committed>, StoreError>) -> T,
+    ) -> T {
+        let _turn = self.turn();
+        self.write(wanted, told)
+    }
+
+    /// As `commit_where`, for whoever has the turn.
+    fn write<T>(
+        &self,
+        wanted: impl Fn(&OpenUnit) -> bool,
+        told: impl FnOnce(Result<Vec<Committed>, StoreError>) -> T,
+    ) -> T {
+        let shared = &*self.shared;
         let open: Vec<_> = {
             let list = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
             list.iter().filter(|open| wanted(open)).cloned().collect()
@@ -172,21 +184,23 @@ impl Engine {
             }
         }
         if units.is_empty() {
-            return Ok(Vec::new());
+            return told(Ok(Vec::new()));
         }
         let begun = Instant::now();
         let written = shared.store.commit(&units);
         metrics::committed(units.len(), begun.elapsed());
         // Between the index and the claims: whoever finds a claim gone must find the mark.
         shared.commits.fetch_add(1, Ordering::Release);
+        if let Err(error) = written {
+            // Told before the units are closed: what their workers run into then is its echo.
+            let answer = told(Err(error));
+            // The claims stay: what has taken effect without a mark is not handled again by
+            // whoever waits for it. The store is poisoned, so they wait for the end.
+            owners.iter().for_each(|(open, _)| drop(open.close()));
+            return answer;
+        }
         let mut committed = Vec::with_capacity(units.len());
         for ((open, effects), unit) in owners.iter().zip(&units) {
-            if written.is_err() {
-                // The claims stay: what has taken effect without a mark is not handled again by
-                // whoever waits for it. The store is poisoned, so they wait for the end.
-                open.close();
-                continue;
-            }
             for entry in &unit.entries {
                 shared.claims.release(&entry.fingerprint, open.holder());
             }
@@ -196,17 +210,15 @@ impl Engine {
                 next: unit.next,
             });
         }
-        written.map(|()| committed)
+        told(Ok(committed))
     }
 
-    /// Fences the ledger of a partition from outside: its late work is refused.
-    pub(crate) fn abandon(&self, partition: &TopicPartition) {
-        for open in self
-            .open_units()
-            .iter()
-            .filter(|open| open.partition() == partition)
-        {
-            open.close();
+    /// Ends a unit. What it holds is not committed, and its keys are free for whoever comes next.
+    fn close(&self, open: &OpenUnit) {
+        for entry in open.close() {
+            self.shared
+                .claims
+                .release(&entry.fingerprint, open.holder());
         }
     }
 

@@ -205,10 +205,19 @@ impl OpenUnit {
     pub(super) fn close(&self) -> Vec<Entry> {
         let mut inner = self.inner();
         inner.closed = true;
+        // Nothing is due any more: a committer that waits for it would not wait at all.
+        inner.effect_at = None;
+        inner.moved_at = None;
         let entries = std::mem::take(&mut inner.entries);
         drop(inner);
         self.changed.notify_all();
         entries
+    }
+
+    /// Whether every record that was settled is durable.
+    pub(super) fn is_clean(&self) -> bool {
+        let inner = self.inner();
+        !inner.closed && !inner.writing && inner.next == inner.previous
     }
 
     /// Waits until at most `limit` effects are uncommitted, for at most `patience`.

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use super::doubt::Doubt;
 use super::report::Counts;
-use super::session::{Shared, Stop};
 use super::settings::{Mismatch, READ_RECORDS_MAX, Settings};
+use super::shared::{Restoring, Shared};
+use super::stop::Stop;
 use crate::claim::Decision;
 use crate::engine::{Candidate, Committed, Ledger, Look, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
@@ -21,6 +22,8 @@ use crate::store::Mark;
 
 /// How long one read waits for records: how late a stop is noticed.
 const READ_WAIT: Duration = Duration::from_millis(50);
+/// How often it is asked whether another partition's restore is over.
+const RESTORE_WAIT: Duration = Duration::from_millis(5);
 /// Records decided about at once. Few, so that what a look-up said is rarely old when it is used.
 const WINDOW: usize = 256;
 
@@ -72,11 +75,10 @@ pub(crate) struct Lane {
     stop: Arc<Stop>,
     /// Everything below has been settled; what comes again from there is passed over.
     position: NextOffset,
-    /// How far records below it have been passed over, as far as the group has not been told: it
-    /// was set back, and would show lag for ever.
-    passed: Option<NextOffset>,
     /// Below, keys are marked without a handler.
     restore_until: NextOffset,
+    /// Until that is done.
+    restoring: Option<Restoring>,
     doubt: Doubt,
     counts: Counts,
     /// Whether the driver wants to see copies.
@@ -99,6 +101,7 @@ pub(super) struct Beginning {
     pub(super) reader: Box<dyn Reader>,
     pub(super) committed: Option<NextOffset>,
     pub(super) restore_until: NextOffset,
+    pub(super) restoring: Option<Restoring>,
     pub(super) shows_copies: bool,
 }
 
@@ -112,8 +115,8 @@ impl Lane {
         let lease = *beginning.ledger.lease();
         Self {
             position: lease.head.map_or(NextOffset::ZERO, |head| head.next),
-            passed: None,
             restore_until: beginning.restore_until,
+            restoring: beginning.restoring,
             doubt: Doubt::new(&lease, beginning.committed),
             shows_copies: beginning.shows_copies,
             ledger: beginning.ledger,
@@ -137,7 +140,7 @@ impl Lane {
         self.ledger.partition()
     }
 
-    pub(super) fn stop(&self) -> &Stop {
+    pub(super) fn stop(&self) -> &Arc<Stop> {
         &self.stop
     }
 
@@ -151,21 +154,28 @@ impl Lane {
 
     /// Whether the partition is what the store knows: it must reach up to the head.
     pub(super) fn check_topic(&self) -> Result<(), Error> {
-        let Some(head) = self.ledger.lease().head else {
+        let head = self.ledger.lease().head.map(|head| head.next);
+        if head.is_none() && self.restoring.is_none() {
             return Ok(());
-        };
+        }
         let (low, high) = self.reader.watermarks()?;
-        if head.next > high {
+        if let Some(head) = head.filter(|head| *head > high) {
             return Err(self.changed(format!(
-                "the store stands at offset {}, but the partition ends at {high}",
-                head.next
+                "the store stands at offset {head}, but the partition ends at {high}"
             )));
         }
-        if low > head.next {
+        if self.restore_until > high {
+            // What is there now would be read for its keys only, and never be handled.
+            return Err(self.changed(format!(
+                "the group has committed offset {}, but the partition ends at {high}",
+                self.restore_until
+            )));
+        }
+        if let Some(head) = head.filter(|head| *head < low) {
             tracing::warn!(
-                partition = %self.partition(), from = %head.next, to = %low,
+                partition = %self.partition(), from = %head, to = %low,
                 "records were deleted before they were handled: up to {} of them",
-                low.get() - head.next.get(),
+                low.get() - head.get(),
             );
         }
         Ok(())
@@ -195,18 +205,6 @@ impl Lane {
         }
     }
 
-    /// Passes on what was counted, and how far the group may be brought.
-    fn tell(&mut self) {
-        self.shared.count(&mut self.counts);
-        if let Some(next) = self.passed.take() {
-            // The store is durable there already.
-            self.shared.reached(Committed {
-                partition: self.partition().clone(),
-                next,
-            });
-        }
-    }
-
     /// Prepares the next window of the batch, or reads the next batch.
     fn refill(&mut self) -> Result<(), Error> {
         self.window.clear();
@@ -214,8 +212,11 @@ impl Lane {
         (self.cursor, self.answer) = (0, 0);
         let batch = match &self.batch {
             Some(batch) if self.prepared_to < batch.len() => Arc::clone(batch),
-            _ => {
-                self.tell();
+            batch => {
+                if batch.as_ref().is_some_and(|batch| batch.reached_end()) && !self.restored() {
+                    return Ok(());
+                }
+                self.shared.count(&mut self.counts);
                 // Before the read: librdkafka's memory is free while it is waited for.
                 self.batch = None;
                 self.prepared_to = 0;
@@ -258,6 +259,14 @@ impl Lane {
         if candidate.offset < self.restore_until.get() {
             self.restore(&candidate, mark)?;
             self.advance(&candidate);
+            return Ok(None);
+        }
+        if !self.restored() {
+            return Ok(None);
+        }
+        if self.shared.is_restoring() {
+            // Its first may be in a stretch of another partition that is not read yet.
+            self.stop.sleep(RESTORE_WAIT);
             return Ok(None);
         }
         if let Some(reason) = no_key {
@@ -311,16 +320,22 @@ impl Lane {
     /// head proves that the topic is still the same.
     fn pass(&mut self, candidate: &Candidate) -> Result<(), Error> {
         self.counts.add(Decision::Redelivery);
-        self.passed = self.passed.max(Some(NextOffset::after(candidate.offset)));
-        let anchor = self.ledger.lease().head.and_then(|head| head.anchor);
-        match anchor {
-            Some(anchor) if anchor.offset == candidate.offset && !candidate.is_at(&anchor) => {
-                Err(self.changed(format!(
-                    "the record at offset {} is another than the one that was handled",
-                    candidate.offset
-                )))
+        let head = self.ledger.lease().head;
+        let next = head.map_or(NextOffset::ZERO, |head| head.next);
+        match head.and_then(|head| head.anchor) {
+            Some(anchor) if anchor.offset != candidate.offset => Ok(()),
+            Some(anchor) if candidate.is_at(&anchor) => {
+                // The topic is the same, so the head holds: without news of it a group that was
+                // set back would show lag until the next new record.
+                let partition = self.partition().clone();
+                self.shared.committed(vec![Committed { partition, next }]);
+                Ok(())
             }
-            _ => Ok(()),
+            Some(_) => Err(self.changed(format!(
+                "the record at offset {} is another than the one that was handled",
+                candidate.offset
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -335,6 +350,21 @@ impl Lane {
             self.wait_clean();
         }
         Ok(())
+    }
+
+    /// Ends the restore, if one is under way; says whether it is over. Its keys must be durable
+    /// first: only then does a look-up find them.
+    fn restored(&mut self) -> bool {
+        if self.restoring.is_some() {
+            self.wait_clean();
+            if self.ledger.wait_clean(Duration::ZERO) != Wait::Done {
+                // A stop, or the end of the lease: nothing is decided any more.
+                self.stop.sleep(RESTORE_WAIT);
+                return false;
+            }
+            self.restoring = None;
+        }
+        true
     }
 
     fn keyless(
@@ -428,7 +458,10 @@ impl Lane {
             self.wait_clean();
         } else if fill.uncommitted >= max {
             self.ledger.urge();
-            while self.ledger.wait_uncommitted(max / 2, READ_WAIT) == Wait::TimedOut {
+            // A stop need not be waited for: no effect follows, and the end commits.
+            while self.ledger.wait_uncommitted(max / 2, READ_WAIT) == Wait::TimedOut
+                && !self.stop.is_set()
+            {
                 self.ledger.urge();
             }
         }
@@ -444,17 +477,17 @@ impl Lane {
         self.ledger.release(&work.candidate);
     }
 
-    /// Waits until all that was settled is durable, or never will be.
+    /// Waits until all that was settled is durable or never will be, or until a stop.
     fn wait_clean(&self) {
         self.ledger.urge();
-        while self.ledger.wait_clean(READ_WAIT) == Wait::TimedOut {
+        while self.ledger.wait_clean(READ_WAIT) == Wait::TimedOut && !self.stop.is_set() {
             self.ledger.urge();
         }
     }
 
     /// Ends the lane: commits what is left, and closes the lease in order.
     pub(super) fn finish(mut self) -> Result<(), Error> {
-        self.tell();
+        self.shared.count(&mut self.counts);
         // The reader first: nobody else may read the partition's queue while it is held.
         drop(self.reader);
         if let Some(committed) = self.ledger.finish()? {

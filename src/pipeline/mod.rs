@@ -7,6 +7,8 @@ mod report;
 mod run;
 mod session;
 mod settings;
+mod shared;
+mod stop;
 
 pub(crate) use self::pull::PullDriver;
 pub use self::pull::{Claimed, Pull};

@@ -51,7 +51,7 @@ impl<H: Handler> HandlerDriver<H> {
             let outcome = match work.record() {
                 Some(record) => {
                     let delivery = lane.delivery(&work, record);
-                    self.attempt(self.handler.handle(&delivery, &mut effects))
+                    self.attempt(|| self.handler.handle(&delivery, &mut effects))
                 }
                 None => return Ok(()),
             };
@@ -82,9 +82,12 @@ impl<H: Handler> HandlerDriver<H> {
     }
 
     /// Runs one attempt to its end. A panic is a failure of the record, not of the process.
-    fn attempt(&self, future: impl Future<Output = HandlerResult>) -> HandlerResult {
-        let mut future = pin!(future);
+    fn attempt<F: Future<Output = HandlerResult>>(
+        &self,
+        call: impl FnOnce() -> F,
+    ) -> HandlerResult {
         let attempt = || {
+            let mut future = pin!(call());
             // Most of what a handler waits for is there at once, or it waits for nothing: parking
             // the thread in the runtime costs more than such a handler.
             let first = future

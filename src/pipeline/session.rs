@@ -1,134 +1,27 @@
 //! One membership in the group: partitions come and go, lanes with them.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
 use super::lane::{Beginning, Lane};
-use super::report::{Counts, Report};
+use super::report::Report;
 use super::settings::{Restore, Settings};
+use super::shared::{Restoring, Shared};
+use super::stop::Stop;
 use crate::engine::{Committed, Committer, Engine, Ledger};
 use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
-use crate::source::{Listener, Offered, Offsets, Reader, Source, Start};
+use crate::source::{Listener, Offered, Reader, Source, Start};
 use crate::store::StoreError;
 
 /// How long one poll waits: how late a shutdown is noticed.
 const POLL_WAIT: Duration = Duration::from_millis(20);
-
-/// Tells a lane to end after the record in hand.
-#[derive(Default)]
-pub(crate) struct Stop {
-    set: AtomicBool,
-    /// The same, for those who wait in a future.
-    token: CancellationToken,
-    lock: Mutex<()>,
-    changed: Condvar,
-}
-
-impl Stop {
-    pub(super) fn is_set(&self) -> bool {
-        self.set.load(Ordering::Acquire)
-    }
-
-    fn set(&self) {
-        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.set.store(true, Ordering::Release);
-        self.token.cancel();
-        self.changed.notify_all();
-    }
-
-    pub(super) fn token(&self) -> &CancellationToken {
-        &self.token
-    }
-
-    /// Sleeps for `pause`, or until set; says whether it is set.
-    pub(super) fn sleep(&self, pause: Duration) -> bool {
-        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let slept = self
-            .changed
-            .wait_timeout_while(guard, pause, |()| !self.is_set());
-        drop(slept.unwrap_or_else(PoisonError::into_inner));
-        self.is_set()
-    }
-}
-
-/// What lanes, committer and polling thread share.
-pub(crate) struct Shared {
-    offsets: Mutex<Offsets>,
-    report: Mutex<Report>,
-    failure: Mutex<Option<Error>>,
-    failed: AtomicBool,
-}
-
-impl Shared {
-    fn new(settings: &Settings) -> Self {
-        Self {
-            offsets: Mutex::new(Offsets::new(settings.offset_interval)),
-            report: Mutex::default(),
-            failure: Mutex::default(),
-            failed: AtomicBool::new(false),
-        }
-    }
-
-    fn offsets(&self) -> MutexGuard<'_, Offsets> {
-        self.offsets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn report(&self) -> MutexGuard<'_, Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn count(&self, counts: &mut Counts) {
-        if *counts != Counts::default() {
-            self.report().counts.absorb(counts);
-        }
-    }
-
-    /// The group may be told, although nothing was written.
-    pub(super) fn reached(&self, position: Committed) {
-        self.offsets().reached(position);
-    }
-
-    /// Durable: only now may an offset follow.
-    pub(super) fn committed(&self, committed: Vec<Committed>) {
-        tracing::debug!(?committed, "durable");
-        let mut offsets = self.offsets();
-        let mut report = self.report();
-        for done in committed {
-            let position = report
-                .positions
-                .entry(done.partition.clone())
-                .or_insert(done.next);
-            *position = done.next.max(*position);
-            offsets.reached(done);
-        }
-    }
-
-    /// The first failure is the one that is reported; what follows is its echo.
-    pub(super) fn fail(&self, error: Error) {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(error);
-        self.failed.store(true, Ordering::Release);
-    }
-
-    fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
-    }
-
-    fn take_failure(&self) -> Option<Error> {
-        self.failure
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-    }
-}
 
 /// Works through a lane until it is stopped.
 pub(crate) trait Driver: Send + Sync + 'static {
@@ -144,6 +37,7 @@ struct Taken {
     ledger: Ledger,
     committed: Option<NextOffset>,
     restore_until: NextOffset,
+    restoring: Option<Restoring>,
 }
 
 struct Running {
@@ -160,6 +54,8 @@ pub(crate) struct Session {
     committer: Committer,
     taken: Mutex<HashMap<TopicPartition, Taken>>,
     running: Mutex<HashMap<TopicPartition, Running>>,
+    /// Set with the end: the group may still offer partitions while it is being left.
+    ending: AtomicBool,
 }
 
 impl Session {
@@ -189,6 +85,7 @@ impl Session {
             committer,
             taken: Mutex::default(),
             running: Mutex::default(),
+            ending: AtomicBool::new(false),
         })
     }
 
@@ -201,7 +98,8 @@ impl Session {
         let mut ledger = self.engine.lease(partition)?;
         ledger.wake_with(self.committer.wake());
         let head = ledger.lease().head.map(|head| head.next);
-        let behind = *committed > head;
+        // A group that was set to the start has committed 0, which no store is behind.
+        let behind = committed.is_some_and(|next| next > head.unwrap_or(NextOffset::ZERO));
         let (start, restore_until) = match (behind, *committed, self.settings.restore) {
             (true, Some(committed), Restore::FromSource) => {
                 (head.map_or(Start::Oldest, Start::At), committed)
@@ -228,7 +126,11 @@ impl Session {
             ledger,
             committed: *committed,
             restore_until,
+            // All that are offered together, before the first of them is read: a copy in one of
+            // them must not be handled before its key has been found in another.
+            restoring: (restore_until > NextOffset::ZERO).then(|| Restoring::new(&self.shared)),
         };
+        self.shared.begin(partition, *committed);
         self.taken().insert(partition.clone(), taken);
         Ok(start)
     }
@@ -246,11 +148,16 @@ impl Session {
         let Some(taken) = self.taken().remove(&partition) else {
             return Ok(());
         };
+        if self.ending.load(Ordering::Acquire) {
+            taken.ledger.finish()?;
+            return Ok(());
+        }
         let beginning = Beginning {
             ledger: taken.ledger,
             reader,
             committed: taken.committed,
             restore_until: taken.restore_until,
+            restoring: taken.restoring,
             shows_copies: self.driver.shows_copies(),
         };
         let stop = Arc::new(Stop::default());
@@ -268,8 +175,12 @@ impl Session {
         Ok(())
     }
 
-    /// Ends lanes: all are told to stop, then each is waited for until the common deadline.
-    fn drain(&self, partitions: &[TopicPartition]) {
+    /// Ends lanes: all are told to stop, then each is waited for until the common deadline. Says
+    /// which were late.
+    ///
+    /// A late lane ends by itself. What it still marks is true; its position goes nowhere.
+    fn drain(&self, partitions: &[TopicPartition]) -> Vec<Error> {
+        let mut all_late = Vec::new();
         let end = Instant::now() + self.settings.drain_limit;
         let ending: Vec<_> = {
             let mut running = self.running();
@@ -290,14 +201,13 @@ impl Session {
                     self.shared.fail(Error::Panicked);
                 }
             } else {
-                // Drained first, fenced second: what it finishes from here on is not marked.
-                self.engine.abandon(&partition);
                 let limit_ms = self.settings.drain_limit.as_millis();
                 let late = Error::DrainTimeout {
                     partition,
                     limit_ms,
                 };
                 tracing::warn!("{late}");
+                all_late.push(late);
             }
         }
         // Offered, but never read.
@@ -309,24 +219,43 @@ impl Session {
                 }
             }
         }
+        all_late
     }
 
     fn drain_all(&self) {
+        self.ending.store(true, Ordering::Release);
         let mut all: Vec<_> = self.running().keys().cloned().collect();
         all.extend(self.taken().keys().cloned());
-        self.drain(&all);
+        for late in self.drain(&all) {
+            self.shared.fail(late);
+        }
     }
 }
 
 /// A lane's thread.
 fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
-    let driven = lane.check_topic().and_then(|()| driver.drive(&mut lane));
-    // Before the lane ends: its own end may fail for the same reason, and is only the echo.
-    if let Err(error) = driven {
-        shared.fail(error);
-    }
-    if let Err(error) = lane.finish() {
-        shared.fail(error);
+    let stop = Arc::clone(lane.stop());
+    let fail = |error| match error {
+        // Late: the partition has been taken again since. Its new lane decides about the record.
+        Error::Store(StoreError::Fenced { .. }) if stop.is_set() => {
+            tracing::warn!("{error}");
+        }
+        error => shared.fail(error),
+    };
+    let end = || {
+        let driven = lane.check_topic().and_then(|()| driver.drive(&mut lane));
+        // Before the lane ends: its own end may fail for the same reason, and is only the echo.
+        if let Err(error) = driven {
+            fail(error);
+        }
+        if let Err(error) = lane.finish() {
+            fail(error);
+        }
+    };
+    // A key function or a hook of the user's may panic. A lane that died without a word would
+    // leave its partition unread for as long as the membership lasts.
+    if catch_unwind(AssertUnwindSafe(end)).is_err() {
+        shared.fail(Error::Panicked);
     }
 }
 
@@ -351,7 +280,8 @@ impl Listener for Session {
 
     fn revoked(&self, partitions: &[TopicPartition], lost: bool) -> Vec<Committed> {
         tracing::info!(?partitions, lost, "partitions taken away");
-        self.drain(partitions);
+        // Late work is no reason to stop here: it may be repeated elsewhere, and was warned of.
+        let _late = self.drain(partitions);
         let mut offsets = self.shared.offsets();
         partitions
             .iter()

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
 /// How a failing record is tried again: in its place, with growing pauses, a bounded number of
 /// times. Nothing behind it in its partition is handled meanwhile, and its offset does not move.
 ///
@@ -37,13 +39,14 @@ impl RetryPolicy {
     }
 
     /// Doubling pauses from `pause_min` up to `pause_max`, at most `attempts_max` attempts in all.
-    /// A maximum below the minimum counts as the minimum, no attempt as one.
+    /// A maximum below the minimum counts as the minimum, no attempt as one, a pause of more than
+    /// a day as a day.
     #[must_use]
     pub fn exponential(attempts_max: u32, pause_min: Duration, pause_max: Duration) -> Self {
         Self {
             attempts_max: attempts_max.max(1),
-            pause_min,
-            pause_max: pause_max.max(pause_min),
+            pause_min: pause_min.min(DAY),
+            pause_max: pause_max.max(pause_min).min(DAY),
         }
     }
 

@@ -14,8 +14,15 @@ const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
 struct Position {
-    newest: NextOffset,
+    newest: Option<NextOffset>,
     confirmed: Option<NextOffset>,
+}
+
+impl Position {
+    /// What the group does not know yet.
+    fn open(&self) -> Option<NextOffset> {
+        self.newest.filter(|_| self.newest > self.confirmed)
+    }
 }
 
 /// What is committed, what is to be, and what is on its way.
@@ -39,17 +46,24 @@ impl Offsets {
         }
     }
 
-    /// A partition has come further. Positions only ever grow.
-    pub(crate) fn reached(&mut self, committed: Committed) {
-        let next = committed.next;
-        let position = self
-            .positions
-            .entry(committed.partition)
-            .or_insert(Position {
-                newest: next,
-                confirmed: None,
-            });
-        position.newest = position.newest.max(next);
+    /// A partition begins, where the group has it.
+    ///
+    /// Nothing below that is ever sent: a restore works below it, and a crash after a step back
+    /// would have the records in between handled again.
+    pub(crate) fn begin(&mut self, partition: TopicPartition, committed: Option<NextOffset>) {
+        let position = Position {
+            newest: committed,
+            confirmed: committed,
+        };
+        self.positions.insert(partition, position);
+    }
+
+    /// A partition has come further. Positions only ever grow. A partition that has not begun, or
+    /// was given up, is somebody else's by now: late news of it are dropped.
+    pub(crate) fn reached(&mut self, committed: &Committed) {
+        if let Some(position) = self.positions.get_mut(&committed.partition) {
+            position.newest = position.newest.max(Some(committed.next));
+        }
     }
 
     /// What to send now, if anything.
@@ -89,10 +103,10 @@ impl Offsets {
     pub(crate) fn unconfirmed(&self) -> Vec<Committed> {
         self.positions
             .iter()
-            .filter(|(_, position)| position.confirmed != Some(position.newest))
-            .map(|(partition, position)| Committed {
-                partition: partition.clone(),
-                next: position.newest,
+            .filter_map(|(partition, position)| {
+                let next = position.open()?;
+                let partition = partition.clone();
+                Some(Committed { partition, next })
             })
             .collect()
     }
@@ -101,10 +115,8 @@ impl Offsets {
     /// does not come back to life with it.
     pub(crate) fn forget(&mut self, partition: &TopicPartition) -> Option<Committed> {
         let (partition, position) = self.positions.remove_entry(partition)?;
-        (position.confirmed != Some(position.newest)).then_some(Committed {
-            partition,
-            next: position.newest,
-        })
+        let next = position.open()?;
+        Some(Committed { partition, next })
     }
 }
 
@@ -119,13 +131,21 @@ mod tests {
         }
     }
 
+    /// Two partitions that the group has not committed yet.
+    fn begun(interval: Duration) -> Offsets {
+        let mut offsets = Offsets::new(interval);
+        offsets.begin(TopicPartition::new("t", 0), None);
+        offsets.begin(TopicPartition::new("t", 1), None);
+        offsets
+    }
+
     // C010, C011, C012
     #[test]
     fn a_refused_commit_is_sent_again_with_the_newest_value_alone() {
-        let (mut offsets, start) = (Offsets::new(Duration::from_secs(1)), Instant::now());
-        offsets.reached(at(0, 10));
+        let (mut offsets, start) = (begun(Duration::from_secs(1)), Instant::now());
+        offsets.reached(&at(0, 10));
         assert_eq!(offsets.due(start), Some(vec![at(0, 10)]));
-        offsets.reached(at(0, 20));
+        offsets.reached(&at(0, 20));
         assert_eq!(offsets.due(start), None, "one request at a time");
         offsets.answered(Err(()), start);
         assert_eq!(offsets.due(start), None, "not at once");
@@ -145,26 +165,37 @@ mod tests {
 
     #[test]
     fn positions_only_grow() {
-        let (mut offsets, start) = (Offsets::new(Duration::ZERO), Instant::now());
-        offsets.reached(at(0, 20));
-        offsets.reached(at(0, 10));
+        let (mut offsets, start) = (begun(Duration::ZERO), Instant::now());
+        offsets.reached(&at(0, 20));
+        offsets.reached(&at(0, 10));
         assert_eq!(offsets.due(start), Some(vec![at(0, 20)]));
         offsets.answered(Ok::<_, ()>(vec![at(0, 20)]), start);
-        offsets.reached(at(0, 15));
+        offsets.reached(&at(0, 15));
         assert_eq!(offsets.due(start), None);
     }
 
     // C034, C035
     #[test]
     fn a_partition_given_up_leaves_nothing_behind() {
-        let (mut offsets, start) = (Offsets::new(Duration::ZERO), Instant::now());
-        offsets.reached(at(0, 10));
-        offsets.reached(at(1, 5));
+        let (mut offsets, start) = (begun(Duration::ZERO), Instant::now());
+        offsets.reached(&at(0, 10));
+        offsets.reached(&at(1, 5));
         assert_eq!(offsets.forget(at(0, 0).partition()), Some(at(0, 10)));
         assert_eq!(offsets.due(start), Some(vec![at(1, 5)]));
-        // An answer that comes late brings nothing back.
+        // An answer or a commit that comes late brings nothing back.
         offsets.answered(Ok::<_, ()>(vec![at(0, 10), at(1, 5)]), start);
+        offsets.reached(&at(0, 12));
         assert_eq!(offsets.due(start), None);
+    }
+
+    #[test]
+    fn what_the_group_has_is_never_taken_back_by_a_restore_below_it() {
+        let (mut offsets, start) = (begun(Duration::ZERO), Instant::now());
+        offsets.begin(TopicPartition::new("t", 0), NextOffset::new(100));
+        offsets.reached(&at(0, 60));
+        assert_eq!(offsets.due(start), None);
+        offsets.reached(&at(0, 101));
+        assert_eq!(offsets.due(start), Some(vec![at(0, 101)]));
     }
 
     impl Committed {

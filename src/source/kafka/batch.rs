@@ -101,6 +101,7 @@ impl PartitionQueue {
             .map(Message::new);
         let mut fetched = Fetched {
             messages: messages.collect(),
+            reached_end: false,
             topic: self.partition.clone(),
             _consumer: Arc::clone(&self.consumer),
         };
@@ -108,7 +109,9 @@ impl PartitionQueue {
         let ends = |message: &Message| {
             message.error() == Some(RDKafkaRespErr::RD_KAFKA_RESP_ERR__PARTITION_EOF)
         };
+        let count = fetched.messages.len();
         fetched.messages.retain(|message| !ends(message));
+        fetched.reached_end = fetched.messages.len() < count;
         // Errors come as messages in between. What was read before one is handed out; then the
         // error ends the reading, so that nothing behind it is taken for its successor.
         if let Some(place) = fetched
@@ -274,12 +277,17 @@ impl Drop for Message {
 /// The messages of one call.
 pub(super) struct Fetched {
     messages: Vec<Message>,
+    reached_end: bool,
     topic: TopicPartition,
     /// Messages must be destroyed before their client is; fields drop in this order.
     _consumer: Arc<BaseConsumer<Context>>,
 }
 
 impl Batch for Fetched {
+    fn reached_end(&self) -> bool {
+        self.reached_end
+    }
+
     fn len(&self) -> usize {
         self.messages.len()
     }

@@ -1,0 +1,44 @@
+//! Telling a lane to end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// Tells a lane to end after the record in hand.
+#[derive(Default)]
+pub(crate) struct Stop {
+    set: AtomicBool,
+    /// The same, for those who wait in a future.
+    token: CancellationToken,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Stop {
+    pub(super) fn is_set(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set(&self) {
+        let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.set.store(true, Ordering::Release);
+        self.token.cancel();
+        self.changed.notify_all();
+    }
+
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// Sleeps for `pause`, or until set; says whether it is set.
+    pub(super) fn sleep(&self, pause: Duration) -> bool {
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let slept = self
+            .changed
+            .wait_timeout_while(guard, pause, |()| !self.is_set());
+        drop(slept.unwrap_or_else(PoisonError::into_inner));
+        self.is_set()
+    }
+}
