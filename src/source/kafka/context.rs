@@ -1,20 +1,18 @@
-//! What librdkafka calls back: rebalances, answers to commits, errors, log lines.
+//! What librdkafka calls back: rebalances, errors, log lines.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
-use rdkafka::consumer::{
-    BaseConsumer, CommitMode, Consumer as _, ConsumerContext, RebalanceProtocol,
-};
-use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
+use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, RebalanceProtocol};
+use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
 use super::batch::PartitionQueue;
+use super::commit::Commits;
 use super::reader::KafkaReader;
-use crate::engine::Committed;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::{Listener, Offered, Reader, SourceError, Start};
 
@@ -27,7 +25,8 @@ pub(super) struct Context {
     /// queue must keep its client alive.
     consumer: OnceLock<Weak<BaseConsumer<Context>>>,
     listener: OnceLock<Arc<dyn Listener>>,
-    answers: Mutex<Vec<Result<Vec<Committed>, SourceError>>>,
+    /// The source's; held weakly, since it holds the client that holds this.
+    commits: OnceLock<Weak<Commits>>,
     failure: Mutex<Option<SourceError>>,
 }
 
@@ -36,30 +35,19 @@ impl Context {
         Self {
             consumer: OnceLock::new(),
             listener: OnceLock::new(),
-            answers: Mutex::default(),
+            commits: OnceLock::new(),
             failure: Mutex::default(),
         }
     }
 
-    pub(super) fn tie(&self, consumer: &Arc<BaseConsumer<Self>>) {
+    pub(super) fn tie(&self, consumer: &Arc<BaseConsumer<Self>>, commits: &Arc<Commits>) {
         // Set once, in the constructor.
         let _ = self.consumer.set(Arc::downgrade(consumer));
+        let _ = self.commits.set(Arc::downgrade(commits));
     }
 
     pub(super) fn listen(&self, listener: Arc<dyn Listener>) -> bool {
         self.listener.set(listener).is_ok()
-    }
-
-    pub(super) fn answers(&self) -> Vec<Result<Vec<Committed>, SourceError>> {
-        std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Notes an answer to a commit.
-    pub(super) fn answer(&self, answer: Result<Vec<Committed>, SourceError>) {
-        self.answers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(answer);
     }
 
     /// What went wrong in a callback, which cannot return it.
@@ -148,7 +136,9 @@ impl Context {
             if !lost && !positions.is_empty() {
                 // Before the partitions are given back: the next owner begins where this one
                 // ended. A refusal costs it a repeat that its store decides about, no more.
-                if let Err(error) = commit(consumer, &positions, CommitMode::Sync) {
+                let commits = self.commits.get().and_then(Weak::upgrade);
+                let committed = commits.map(|commits| commits.commit(&positions, REQUEST_LIMIT));
+                if let Some(Err(error)) = committed {
                     tracing::warn!(%error, "the group refused positions at a revocation");
                 }
             }
@@ -160,24 +150,6 @@ impl Context {
         if let Err(error) = done {
             self.fail(SourceError::client("giving partitions back")(error));
         }
-    }
-}
-
-/// Sends positions as an explicit list. An empty one would commit whatever the client thinks.
-pub(super) fn commit(
-    consumer: &BaseConsumer<Context>,
-    positions: &[Committed],
-    mode: CommitMode,
-) -> KafkaResult<()> {
-    let mut list = TopicPartitionList::with_capacity(positions.len());
-    for Committed { partition, next } in positions {
-        let next = Offset::Offset(next.get());
-        list.add_partition_offset(partition.topic(), partition.partition(), next)?;
-    }
-    if list.count() == 0 {
-        Ok(())
-    } else {
-        consumer.commit(&list, mode)
     }
 }
 
@@ -251,32 +223,4 @@ impl ConsumerContext for Context {
             _ => self.revoke(consumer, list),
         }
     }
-
-    fn commit_callback(&self, result: KafkaResult<()>, list: &TopicPartitionList) {
-        let answer = result
-            .map_err(SourceError::client("committing offsets"))
-            .and_then(|()| {
-                let mut committed = Vec::with_capacity(list.count());
-                for element in list.elements() {
-                    // A request may succeed while one of its partitions is refused.
-                    element
-                        .error()
-                        .map_err(SourceError::client("committing an offset"))?;
-                    if let Some(next) = element.offset().to_raw().and_then(NextOffset::new) {
-                        let partition = TopicPartition::new(element.topic(), element.partition());
-                        committed.push(Committed { partition, next });
-                    }
-                }
-                Ok(committed)
-            });
-        self.answer(answer);
-    }
-}
-
-/// Whether an answer only says that there was nothing to commit.
-pub(super) fn is_no_offset(error: &KafkaError) -> bool {
-    matches!(
-        error,
-        KafkaError::ConsumerCommit(RDKafkaErrorCode::NoOffset)
-    )
 }

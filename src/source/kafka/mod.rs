@@ -5,6 +5,7 @@
 //! come from the partitions' own queues.
 
 mod batch;
+mod commit;
 mod context;
 mod reader;
 
@@ -12,10 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use rdkafka::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 
+use self::commit::Commits;
 use self::context::Context;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
@@ -23,8 +25,12 @@ use crate::record::TopicPartition;
 
 /// A member of a consumer group.
 pub(crate) struct KafkaSource {
+    // Before the client that its queue belongs to.
+    commits: Arc<Commits>,
     consumer: Arc<BaseConsumer<Context>>,
     topics: Vec<String>,
+    /// Why the last positions could not even be sent.
+    unsent: Option<SourceError>,
 }
 
 impl KafkaSource {
@@ -34,8 +40,16 @@ impl KafkaSource {
             .create_with_context(Context::new())
             .map_err(SourceError::client("making the Kafka client"))?;
         let consumer = Arc::new(consumer);
-        consumer.client().context().tie(&consumer);
-        Ok(Self { consumer, topics })
+        let commits = Commits::new(Arc::clone(&consumer))
+            .map_err(SourceError::client("making the Kafka client"))?;
+        let commits = Arc::new(commits);
+        consumer.client().context().tie(&consumer, &commits);
+        Ok(Self {
+            commits,
+            consumer,
+            topics,
+            unsent: None,
+        })
     }
 
     fn context(&self) -> &Context {
@@ -114,23 +128,31 @@ impl Source for KafkaSource {
     }
 
     fn commit(&mut self, positions: &[Committed]) {
-        if let Err(error) = context::commit(&self.consumer, positions, CommitMode::Async) {
-            // An answer too: whoever waits for one would never send again.
-            self.context()
-                .answer(Err(SourceError::client("sending offsets")(error)));
-        }
+        // An answer too: whoever waits for one would never send again.
+        self.unsent = self
+            .commits
+            .send(positions)
+            .err()
+            .map(SourceError::client("sending offsets"));
     }
 
     fn commit_answers(&mut self) -> Vec<Result<Vec<Committed>, SourceError>> {
-        self.context().answers()
+        let came = self.commits.answer(Duration::ZERO);
+        let came = came.map(|answer| answer.map_err(SourceError::client("committing offsets")));
+        self.unsent
+            .take()
+            .map(Err)
+            .into_iter()
+            .chain(came)
+            .collect()
     }
 
     fn leave(&mut self, positions: &[Committed], limit: Duration) -> Result<(), SourceError> {
         let end = Instant::now() + limit;
         let mut pause = Duration::from_millis(50);
         let committed = loop {
-            match context::commit(&self.consumer, positions, CommitMode::Sync) {
-                Err(error) if context::is_no_offset(&error) => break Ok(()),
+            let left = end.saturating_duration_since(Instant::now()).max(pause);
+            match self.commits.commit(positions, left) {
                 Err(error) if Instant::now() + pause >= end => break Err(error),
                 Err(error) => {
                     tracing::warn!(%error, "the last commit was refused; it is sent again");
