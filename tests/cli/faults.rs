@@ -1,14 +1,14 @@
 //! Full disks, limits, readers that go away, and the order in which things reach the disk.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::Read,
     process::{Command, Stdio},
 };
 
 use crate::support::{
     DEDUP, Finished, Lab, SHIP_PROCESS, assert_bytes, cannot_run, eventually, finish,
-    pipe_without_reader, read, run,
+    pipe_without_reader, read, run, start,
 };
 
 /// Distinct lines of 100 bytes.
@@ -50,8 +50,8 @@ fn limited(lab: &Lab, kib: usize, input: &[u8]) -> Finished {
 #[test]
 fn what_fits_is_marked_and_the_rest_comes_once_when_there_is_room() {
     let (lab, input) = (Lab::new(), lines(3_000));
-    failed(&limited(&lab, 100, &input), lab.out().to_str().unwrap());
-    let fits = 100 * 1024 / 100 * 100;
+    failed(&limited(&lab, 101, &input), lab.out().to_str().unwrap());
+    let fits = 101 * 1024 / 100 * 100;
     lab.expect_both(&input[..fits]);
     lab.feed(&input);
     lab.expect_both(&input);
@@ -133,14 +133,12 @@ fn a_full_disk_loses_and_repeats_nothing() {
 fn a_reader_that_leaves_is_no_failure_and_only_lines_it_was_given_are_marked() {
     let (lab, input) = (Lab::new(), lines(100_000));
     lab.write("input", &input);
-    let mut child = lab
-        .dedup()
-        .env("DEDUP_OUT", "/dev/stdout")
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = start(
+        lab.dedup()
+            .env("DEDUP_OUT", "/dev/stdout")
+            .stdout(Stdio::piped()),
+        lab.path("input"),
+    );
     let mut reader = child.stdout.take().unwrap();
     let mut taken = [0; 10_050];
     reader.read_exact(&mut taken).unwrap();
@@ -195,14 +193,12 @@ fn the_reader_of_a_fifo_that_leaves_is_a_failure() {
 fn standard_output_closed_from_the_start_marks_nothing() {
     let lab = Lab::new();
     lab.write("input", "a\n");
-    let child = lab
-        .dedup()
-        .env("DEDUP_OUT", "/dev/stdout")
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stdout(pipe_without_reader())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(
+        lab.dedup()
+            .env("DEDUP_OUT", "/dev/stdout")
+            .stdout(pipe_without_reader()),
+        lab.path("input"),
+    );
     let finished = finish(child);
     assert_eq!((finished.code, &*finished.stderr), (Some(0), ""));
     assert_eq!(read(lab.seen()), b"");
@@ -228,13 +224,11 @@ fn a_failure_is_told_while_the_input_is_still_open() {
 fn input_that_cannot_be_read_is_a_failure() {
     let lab = Lab::new();
     for program in [DEDUP, SHIP_PROCESS] {
-        let child = lab
-            .command(program)
-            .env("SHIP_PROCESSED", lab.path("processed.txt"))
-            .stdin(File::open(lab.path("")).unwrap())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = start(
+            lab.command(program)
+                .env("SHIP_PROCESSED", lab.path("processed.txt")),
+            lab.path(""),
+        );
         failed(&finish(child), "standard input");
     }
 }

@@ -1,13 +1,13 @@
 //! Slow input, and two programs at a time.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{Read, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
     process::{Child, ChildStdin, Stdio},
 };
 
-use crate::support::{DEADLINE, Lab, assert_bytes, eventually, finish, read, run};
+use crate::support::{DEADLINE, Lab, assert_bytes, eventually, finish, read, run, start};
 
 /// A `dedup` whose input stays open, and that has handled one line.
 fn running(lab: &Lab) -> (Child, ChildStdin) {
@@ -78,14 +78,12 @@ fn a_reader_that_does_not_block_the_writer_is_waited_for() {
     lab.write("input", &input);
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     theirs.set_nonblocking(true).unwrap();
-    let child = lab
-        .dedup()
-        .env("DEDUP_OUT", "/dev/stdout")
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stdout(OwnedFd::from(theirs))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(
+        lab.dedup()
+            .env("DEDUP_OUT", "/dev/stdout")
+            .stdout(OwnedFd::from(theirs)),
+        lab.path("input"),
+    );
     // The socket is full by the time the first marks are there, and nobody has read.
     eventually("the first lines are marked", || {
         !read(lab.seen()).is_empty()
@@ -127,13 +125,7 @@ fn a_second_writer_may_wait_for_the_first() {
     let (first, stdin) = running(&lab);
     let seconds = DEADLINE.as_secs().to_string();
     lab.write("input", "first\nsecond\n");
-    let second = lab
-        .dedup()
-        .args(["--wait", &seconds])
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let second = start(lab.dedup().args(["--wait", &seconds]), lab.path("input"));
     // Its first refusal is behind it once it looks at the clock, for which it sleeps.
     let state = format!("/proc/{}/stat", second.id());
     eventually("the second one waits", || {
@@ -163,13 +155,10 @@ fn a_lock_on_a_file_that_was_replaced_counts_for_nothing() {
     let (child, stdin) = running(&lab);
     // The second opens the old file and waits; then another one takes its name.
     lab.write("input", "first\nsecond\n");
-    let second = lab
-        .dedup()
-        .args(["--wait", "60", "--out", "other-out"])
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let second = start(
+        lab.dedup().args(["--wait", "60", "--out", "other-out"]),
+        lab.path("input"),
+    );
     let descriptors = format!("/proc/{}/fd", second.id());
     eventually("the second one has the seen file open", || {
         fs::read_dir(&descriptors)

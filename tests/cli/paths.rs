@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File},
+    fs,
     io::Read,
     os::{
         fd::OwnedFd,
@@ -13,11 +13,11 @@ use std::{
         },
     },
     path::Path,
-    process::{Command, Stdio},
+    process::Command,
     thread,
 };
 
-use crate::support::{DEDUP, Finished, Lab, cannot_run, finish, read, run};
+use crate::support::{DEDUP, Finished, Lab, cannot_run, finish, read, run, start};
 
 fn make_fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
@@ -111,11 +111,13 @@ fn one_file_for_both_is_refused_under_every_name() {
     symlink(lab.seen(), lab.path("link")).unwrap();
     fs::hard_link(lab.seen(), lab.path("hard-link")).unwrap();
     for out in ["seen.txt", "link", "hard-link", "./seen.txt"] {
-        refused(
+        let finished = refused(
             &lab,
             lab.dedup().env("DEDUP_OUT", lab.path(out)),
             &lab.path(out),
         );
+        // And for what it is, not for the lock that both would want.
+        assert!(finished.stderr.contains("same file"), "{}", finished.stderr);
     }
 }
 
@@ -123,12 +125,7 @@ fn one_file_for_both_is_refused_under_every_name() {
 fn the_out_file_as_standard_input_is_refused() {
     let lab = Lab::new();
     fs::write(lab.out(), "a\nb\n").unwrap();
-    let child = lab
-        .dedup()
-        .stdin(File::open(lab.out()).unwrap())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(&mut lab.dedup(), lab.out());
     let finished = finish(child);
     assert_eq!(finished.code, Some(1));
     assert!(
@@ -209,14 +206,12 @@ fn standard_output_is_a_pipe_a_file_or_a_socket() {
     let lab = Lab::new();
     lab.write("input", input);
     let (mut ours, theirs) = UnixStream::pair().unwrap();
-    let child = lab
-        .dedup()
-        .args(["--out", "/dev/stdout"])
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stdout(OwnedFd::from(theirs))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(
+        lab.dedup()
+            .args(["--out", "/dev/stdout"])
+            .stdout(OwnedFd::from(theirs)),
+        lab.path("input"),
+    );
     let finished = finish(child);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let mut received = Vec::new();

@@ -1,12 +1,14 @@
 //! `ship-process`: the lab's handler, with the lab's bug.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::Write,
     process::{Command, Stdio},
 };
 
-use crate::support::{Finished, Lab, SHIP_PROCESS, assert_bytes, eventually, finish, read, run};
+use crate::support::{
+    Finished, Lab, SHIP_PROCESS, assert_bytes, eventually, finish, read, run, start,
+};
 
 fn ship(lab: &Lab) -> Command {
     let mut command = lab.command(SHIP_PROCESS);
@@ -138,14 +140,8 @@ fn a_file_that_cannot_be_written_is_an_error_with_its_path() {
     command
         .args(["-c", &script])
         .env("SHIP_PROCESSED", path)
-        .stdin(File::open(input).unwrap());
-    let finished = finish(
-        command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
+        .stdout(Stdio::piped());
+    let finished = finish(start(&mut command, input));
     assert_eq!(finished.stdout, b"order-1\n");
 }
 
@@ -158,13 +154,12 @@ fn standard_output_will_do_and_a_reader_that_left_is_a_failure_without_panic() {
         (Some(0), &b"a\nb\n"[..])
     );
     lab.write("input", "a\n");
-    let child = ship(&lab)
-        .env("SHIP_PROCESSED", "/dev/stdout")
-        .stdin(File::open(lab.path("input")).unwrap())
-        .stdout(crate::support::pipe_without_reader())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = start(
+        ship(&lab)
+            .env("SHIP_PROCESSED", "/dev/stdout")
+            .stdout(crate::support::pipe_without_reader()),
+        lab.path("input"),
+    );
     let finished = finish(child);
     assert_eq!(finished.code, Some(1));
     assert!(

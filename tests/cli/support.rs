@@ -135,6 +135,12 @@ pub(crate) fn run(command: &mut Command, input: impl AsRef<[u8]>) -> Finished {
     finished
 }
 
+/// Starts a program with a file on standard input; what it says on standard error is collected.
+pub(crate) fn start(command: &mut Command, input: impl AsRef<Path>) -> Child {
+    let input = fs::File::open(input).unwrap();
+    command.stdin(input).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 /// Waits for the end of a program and collects what it said on the pipes that are left.
 pub(crate) fn finish(mut child: Child) -> Finished {
     let collect = |pipe: Option<Box<dyn Read + Send>>| {
