@@ -113,9 +113,11 @@ pub(crate) trait HeaderList: Send + Sync {
 }
 
 /// Headers held as a list.
+#[cfg(test)]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnedHeaders(pub(crate) Vec<(Vec<u8>, Option<Vec<u8>>)>);
 
+#[cfg(test)]
 impl HeaderList for OwnedHeaders {
     fn get(&self, index: usize) -> Option<(&[u8], Option<&[u8]>)> {
         self.0

@@ -149,7 +149,7 @@ impl fmt::Display for Summary {
 ///
 /// An implementation must not assume that units come in the order of their partitions, that a
 /// partition's offsets are without gaps, or that a key occurs once: after a restore it may be
-/// committed again, and then the first mark stands.
+/// committed again, and then the first mark stands (once the store is opened again, either).
 pub trait Store: Send + Sync + 'static {
     /// Ties the store to its owner and returns the key to hash with.
     ///

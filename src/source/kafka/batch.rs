@@ -72,40 +72,25 @@ impl PartitionQueue {
         &self.consumer
     }
 
-    /// The next messages, at most `max`.
+    /// The next messages, at most `max`; waits only where there is none.
     pub(super) fn read(&mut self, max: usize, wait: Duration) -> Result<Fetched, SourceError> {
         if let Some(error) = self.broken.take() {
             return Err(error);
         }
-        self.room.resize(max, ptr::null_mut());
-        let wait_ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: `room` has space for `max` pointers, and the queue is alive.
-        let count = unsafe {
-            sys::rd_kafka_consume_batch_queue(
-                self.queue.as_ptr(),
-                wait_ms,
-                self.room.as_mut_ptr(),
-                max,
-            )
-        };
-        let Ok(count) = usize::try_from(count) else {
-            // SAFETY: reads the calling thread's last error code.
-            let code = unsafe { sys::rd_kafka_last_error() };
-            return Err(self.failed(None, describe(code)));
-        };
-        let messages = self
-            .room
-            .drain(..)
-            .take(count)
-            .filter_map(NonNull::new)
-            .map(Message::new);
         let mut fetched = Fetched {
-            messages: messages.collect(),
+            messages: Vec::new(),
             reached_end: false,
             topic: self.partition.clone(),
             _consumer: Arc::clone(&self.consumer),
         };
-        self.room.clear();
+        self.take_into(&mut fetched.messages, max, Duration::ZERO)?;
+        if fetched.messages.is_empty() {
+            // The call waits until it has all that it was asked for: so for one, then the rest.
+            self.take_into(&mut fetched.messages, 1, wait)?;
+            if !fetched.messages.is_empty() && max > 1 {
+                self.take_into(&mut fetched.messages, max - 1, Duration::ZERO)?;
+            }
+        }
         let ends = |message: &Message| {
             message.error() == Some(RDKafkaRespErr::RD_KAFKA_RESP_ERR__PARTITION_EOF)
         };
@@ -131,6 +116,41 @@ impl PartitionQueue {
                 Ok(fetched)
             }
         }
+    }
+
+    /// One call: at most `max` messages, or what has come when `wait` is over.
+    fn take_into(
+        &mut self,
+        messages: &mut Vec<Message>,
+        max: usize,
+        wait: Duration,
+    ) -> Result<(), SourceError> {
+        self.room.resize(max, ptr::null_mut());
+        let wait_ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: `room` has space for `max` pointers, and the queue is alive.
+        let count = unsafe {
+            sys::rd_kafka_consume_batch_queue(
+                self.queue.as_ptr(),
+                wait_ms,
+                self.room.as_mut_ptr(),
+                max,
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            self.room.clear();
+            // SAFETY: reads the calling thread's last error code.
+            let code = unsafe { sys::rd_kafka_last_error() };
+            return Err(self.failed(None, describe(code)));
+        };
+        let taken = self
+            .room
+            .drain(..)
+            .take(count)
+            .filter_map(NonNull::new)
+            .map(Message::new);
+        messages.extend(taken);
+        self.room.clear();
+        Ok(())
     }
 
     fn failed(&self, offset: Option<i64>, message: String) -> SourceError {
