@@ -1,0 +1,147 @@
+//! Two members of one group, each with a store of its own.
+
+use std::time::Duration;
+
+use crate::scripted::Scripted;
+use crate::support::*;
+
+/// Each order's number of effects.
+fn repeated(effects: &[Effects]) -> Vec<String> {
+    let mut all: Vec<_> = effects.iter().flat_map(Effects::list).collect();
+    all.sort();
+    let twice = all.windows(2).filter(|pair| pair[0] == pair[1]);
+    twice.map(|pair| pair[0].clone()).collect()
+}
+
+// C029, C030, C035, C043
+#[test]
+fn members_that_come_and_go_in_order_lose_nothing_and_repeat_nothing() {
+    let broker = broker(4);
+    let produce_all = |from: u32, to: u32| {
+        for partition in 0..4 {
+            let base = u32::try_from(partition).unwrap() * 100_000;
+            produce_numbered(&broker, partition, base + from..base + to);
+        }
+    };
+    produce_all(0, 300);
+    let start = |store: &Scripted| {
+        Running::start(builder(&broker), store.clone(), |_| {
+            std::thread::sleep(Duration::from_micros(300));
+            Ok(())
+        })
+    };
+    let (a, b) = (Scripted::new(), Scripted::new());
+    let first = start(&a);
+    first.wait(100);
+    let second = start(&b);
+    produce_all(300, 600);
+    let both = [first.effects.clone(), second.effects.clone()];
+    let count = |effects: &[Effects]| effects.iter().map(Effects::len).sum::<usize>();
+    second.wait_for("the late joiner's share", || second.effects.len() > 0);
+    first.stop();
+    second.wait_for("the first half", || count(&both) >= 2_400);
+    produce_all(600, 700);
+    let third = start(&a);
+    let all = [both[0].clone(), both[1].clone(), third.effects.clone()];
+    wait_for("all orders", || count(&all) >= 2_800);
+    second.stop();
+    third.stop();
+    assert_eq!(repeated(&all), [] as [&str; 0]);
+    assert_eq!(count(&all), 2_800);
+    let operator = Operator::new(&broker);
+    for partition in 0..4 {
+        assert_eq!(operator.committed(partition), Some(700));
+    }
+}
+
+#[test]
+fn partitions_that_stay_are_not_disturbed_under_cooperative_rebalancing() {
+    let broker = broker(2);
+    let cooperative = || {
+        let mut config = config(&broker);
+        config.set("partition.assignment.strategy", "cooperative-sticky");
+        builder_with(config)
+    };
+    produce_numbered(&broker, 0, 0..1);
+    produce_numbered(&broker, 1, 10..11);
+    let (a, b) = (Scripted::new(), Scripted::new());
+    let first = Running::start(cooperative(), a.clone(), |_| Ok(()));
+    first.wait(2);
+    let second = Running::start(cooperative(), b.clone(), |_| Ok(()));
+    second.wait_for("the late joiner's share", || !b.calls().is_empty());
+    let leases = |store: &Scripted, name: &str| {
+        store
+            .calls()
+            .iter()
+            .filter(|call| call.starts_with(name))
+            .count()
+    };
+    // Each once, and one given up.
+    assert_eq!((leases(&a, "lease"), leases(&a, "release")), (2, 1));
+    produce_numbered(&broker, 0, 1..2);
+    produce_numbered(&broker, 1, 11..12);
+    wait_for("the new records", || {
+        first.effects.len() + second.effects.len() >= 4
+    });
+    assert_eq!((first.effects.len(), second.effects.len()), (3, 1));
+    first.stop();
+    second.stop();
+}
+
+// C040
+#[test]
+fn a_handler_that_takes_several_poll_intervals_keeps_its_membership() {
+    let (broker, store) = (broker(1), Scripted::new());
+    produce_numbered(&broker, 0, 0..2);
+    let mut impatient = config(&broker);
+    // The least that librdkafka allows beside the session time-out.
+    impatient.set("max.poll.interval.ms", "1500");
+    let running = Running::start(builder_with(impatient), store.clone(), |delivery| {
+        if delivery.offset() == 0 {
+            std::thread::sleep(Duration::from_secs(5));
+        }
+        Ok(())
+    });
+    running.wait(2);
+    let report = running.stop();
+    assert_eq!((report.counts.new, report.counts.redelivery), (2, 0));
+    let leases = store
+        .calls()
+        .iter()
+        .filter(|call| call.starts_with("lease"))
+        .count();
+    assert_eq!(leases, 1, "{:?}", store.calls());
+}
+
+// C033, C036
+#[test]
+fn work_that_is_late_at_a_revocation_ends_nothing_and_leaves_no_offset() {
+    let broker = broker(2);
+    produce(&broker, 0, &[("slow-0", "a")]);
+    produce(&broker, 1, &[("slow-1", "a")]);
+    let (started, finish) = (Gate::default(), Gate::default());
+    let (begun, end) = (started.clone(), finish.clone());
+    let short = || builder(&broker).drain_limit(Duration::from_millis(50));
+    let (a, b) = (Scripted::new(), Scripted::new());
+    let first = Running::start(short(), a.clone(), move |_| {
+        begun.open();
+        end.pass();
+        Ok(())
+    });
+    started.pass();
+    first.wait_for("both leases", || a.calls().len() == 2);
+    let second = Running::start(short(), b.clone(), |_| Ok(()));
+    second.wait_for("its share", || second.effects.len() == 1);
+    finish.open();
+    // Both of the first's records end: the one that was kept is handled again or marked late,
+    // and whichever it is, it goes on.
+    produce_numbered(&broker, 0, 10..12);
+    produce_numbered(&broker, 1, 20..22);
+    let operator = Operator::new(&broker);
+    wait_for("both ends", || {
+        assert!(!first.has_ended() && !second.has_ended());
+        operator.committed(0) == Some(3) && operator.committed(1) == Some(3)
+    });
+    first.stop();
+    second.stop();
+}

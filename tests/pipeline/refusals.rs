@@ -1,0 +1,106 @@
+//! What `build` refuses.
+
+use std::time::Duration;
+
+use idempotent_consumer::store::MemoryStore;
+use idempotent_consumer::{Builder, ClientConfig, Error, IdempotentConsumer, key};
+
+/// A broker that is not there: what is refused is refused before anybody is called.
+fn config() -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config
+        .set("bootstrap.servers", "127.0.0.1:1")
+        .set("group.id", "shipping");
+    config
+}
+
+fn builder(config: ClientConfig) -> Builder {
+    IdempotentConsumer::builder(config)
+        .topics(["orders"])
+        .key(key::record_key())
+}
+
+fn refused(builder: Builder) -> String {
+    match builder.build(MemoryStore::new()).err() {
+        Some(error @ Error::Refused(_)) => error.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+// C001, C090
+#[test]
+fn each_setting_that_would_break_the_promise_is_refused_with_its_fix() {
+    let bad = [
+        ("enable.auto.commit", "true"),
+        ("auto.commit.enable", "true"),
+        ("enable.auto.offset.store", "true"),
+        ("isolation.level", "read_uncommitted"),
+        ("offset.store.method", "file"),
+        ("enable.partition.eof", "true"),
+        ("check.crcs", "false"),
+    ];
+    for (setting, value) in bad {
+        let mut config = config();
+        config.set(setting, value);
+        let text = refused(builder(config));
+        assert!(text.contains(&format!("{setting}={value}: ")), "{text}");
+        assert!(text.contains("; remove it"), "{text}");
+    }
+    let mut all = config();
+    for (setting, value) in bad {
+        all.set(setting, value);
+    }
+    let text = refused(IdempotentConsumer::builder(all).uncommitted_records_max(0));
+    for name in
+        bad.map(|(name, _)| name)
+            .into_iter()
+            .chain(["topics", "key", "uncommitted_records_max"])
+    {
+        assert!(
+            text.contains(&format!("\n  {name}")),
+            "{name} is missing: {text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let text = refused(IdempotentConsumer::builder(ClientConfig::new()));
+    for name in ["group.id", "bootstrap.servers", "topics", "key"] {
+        assert!(text.contains(&format!("{name} is not set")), "{text}");
+    }
+    let mut empty = config();
+    empty.set("group.id", "");
+    assert!(refused(builder(empty)).contains("group.id"));
+}
+
+#[test]
+fn numbers_out_of_their_bounds_are_refused_not_cut() {
+    for records in [0, 1_001, usize::MAX] {
+        let text = refused(builder(config()).uncommitted_records_max(records));
+        assert!(text.contains("between 1 and 1000"), "{text}");
+    }
+    for limit in [Duration::MAX, Duration::from_secs(3601)] {
+        let text = refused(
+            builder(config())
+                .commit_within(limit)
+                .offset_interval(limit)
+                .drain_limit(limit),
+        );
+        for name in ["commit_within", "offset_interval", "drain_limit"] {
+            assert!(text.contains(&format!("\n  {name}=")), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_librdkafka_does_not_know_ends_the_run_with_its_name() {
+    let mut odd = config();
+    odd.set("no.such.setting", "1");
+    let consumer = builder(odd).build(MemoryStore::new()).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    let ended = runtime.block_on(consumer.run(async |_, _| Ok(()), shutdown));
+    let error = ended.unwrap_err();
+    assert!(error.to_string().contains("no.such.setting"), "{error}");
+}

@@ -1,0 +1,147 @@
+//! Where the group is ahead of the store.
+
+use idempotent_consumer::{Error, Restore};
+
+use crate::scripted::Scripted;
+use crate::support::*;
+
+/// A group that has handled what is there, and forgets its store.
+fn forgetful(partitions: i32, records: u32) -> idempotent_consumer::testkit::EmbeddedBroker {
+    let broker = broker(partitions);
+    produce_numbered(&broker, 0, 0..records);
+    let count = usize::try_from(records).unwrap();
+    consume(builder(&broker), Scripted::new(), count);
+    broker
+}
+
+#[test]
+fn keys_of_the_missing_stretch_are_read_without_a_handler_and_their_copies_recognised() {
+    let broker = forgetful(1, 300);
+    let store = Scripted::new();
+    // The copies follow in the same fetch.
+    produce(
+        &broker,
+        0,
+        &[
+            ("order-0", "order-0"),
+            ("order-299", "order-299"),
+            ("new", "n"),
+        ],
+    );
+    let (effects, report) = consume(builder(&broker), store.clone(), 1);
+    assert_eq!(effects, ["0:302:new=n"]);
+    let counts = report.counts;
+    assert_eq!((counts.restored, counts.duplicate, counts.new), (300, 2, 1));
+    assert_eq!(store.head(0), Some(303));
+    assert_eq!(Operator::new(&broker).committed(0), Some(303));
+}
+
+#[test]
+fn a_copy_in_a_partition_that_needs_no_restore_waits_for_the_one_that_does() {
+    // Many times, since it is a race: the copy is alone in its partition and the stretch is long.
+    let broker = forgetful(2, 2_000);
+    produce(&broker, 1, &[("order-1999", "order-1999"), ("new", "n")]);
+    let (effects, report) = consume(builder(&broker), Scripted::new(), 1);
+    assert_eq!(effects, ["1:1:new=n"]);
+    assert_eq!(
+        (report.counts.restored, report.counts.duplicate),
+        (2_000, 1)
+    );
+}
+
+#[test]
+fn a_restore_that_ends_at_the_end_of_the_log_holds_up_no_other_partition() {
+    let broker = forgetful(2, 10);
+    let store = Scripted::new();
+    let running = Running::start(builder(&broker), store.clone(), |_| Ok(()));
+    running.wait_for("the restore", || store.head(0) == Some(10));
+    produce(&broker, 1, &[("new", "n")]);
+    running.wait(1);
+    assert_eq!(running.stop().counts.restored, 10);
+}
+
+#[test]
+fn a_restore_that_is_cut_short_does_not_move_the_group_back_and_is_taken_up_again() {
+    let broker = forgetful(1, 3_000);
+    let (store, operator) = (Scripted::new(), Operator::new(&broker));
+    let hasty = || builder(&broker).offset_interval(std::time::Duration::ZERO);
+    store.block(true);
+    let running = Running::start(hasty(), store.clone(), |_| Ok(()));
+    running.wait_for("a first commit", || store.waiting() > 0);
+    running.stop.cancel();
+    store.block(false);
+    let restored = running.end().unwrap().counts.restored;
+    assert!(
+        0 < restored && restored < 3_000,
+        "not cut short: {restored}"
+    );
+    assert!(store.head(0) < Some(3_000));
+    assert_eq!(operator.committed(0), Some(3_000));
+    produce(&broker, 0, &[("order-2999", "order-2999"), ("new", "n")]);
+    let running = Running::start(hasty(), store.clone(), |_| Ok(()));
+    running.wait_for("the end", || {
+        assert!(operator.committed(0) >= Some(3_000));
+        store.head(0) == Some(3_002)
+    });
+    let effects = running.effects.list();
+    let counts = running.stop().counts;
+    assert_eq!(effects, ["0:3001:new=n"]);
+    assert_eq!(counts.restored, 3_000 - restored);
+}
+
+#[test]
+fn a_store_that_is_behind_restores_from_its_head() {
+    let (broker, behind) = (broker(1), Scripted::new());
+    produce_numbered(&broker, 0, 0..10);
+    consume(builder(&broker), behind.clone(), 10);
+    // Another member with a store of its own goes on.
+    produce_numbered(&broker, 0, 10..30);
+    let (_, report) = consume(builder(&broker), Scripted::new(), 20);
+    assert_eq!(report.counts.restored, 10);
+    produce(&broker, 0, &[("order-29", "order-29"), ("new", "n")]);
+    let (effects, report) = consume(builder(&broker), behind, 1);
+    assert_eq!(effects, ["0:31:new=n"]);
+    assert_eq!((report.counts.restored, report.counts.duplicate), (20, 1));
+    assert_eq!(
+        report.counts.in_doubt, 1,
+        "how the other ended is not known"
+    );
+}
+
+#[test]
+fn a_store_that_is_behind_is_refused_where_that_is_the_policy() {
+    let broker = forgetful(1, 5);
+    let strict = builder(&broker).restore(Restore::Refuse);
+    let running = Running::start(strict, Scripted::new(), |_| Ok(()));
+    let error = running.error();
+    let Error::StoreBehind {
+        head, committed, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((head.get(), committed.get()), (0, 5));
+    assert!(error.to_string().contains("orders[0]"), "{error}");
+    assert_eq!(Operator::new(&broker).committed(0), Some(5));
+}
+
+#[test]
+fn a_group_that_was_set_to_the_start_is_ahead_of_no_store() {
+    let broker = broker(1);
+    produce_numbered(&broker, 0, 0..2);
+    Operator::new(&broker).set(0, 0);
+    let strict = builder(&broker).restore(Restore::Refuse);
+    let (effects, report) = consume(strict, Scripted::new(), 2);
+    assert_eq!((effects.len(), report.counts.restored), (2, 0));
+}
+
+#[test]
+fn the_missing_stretch_is_left_alone_where_that_is_the_policy() {
+    let broker = forgetful(1, 5);
+    let store = Scripted::new();
+    produce(&broker, 0, &[("order-0", "order-0"), ("new", "n")]);
+    let careless = builder(&broker).restore(Restore::Ignore);
+    let (effects, report) = consume(careless, store.clone(), 2);
+    assert_eq!(effects, ["0:5:order-0=order-0", "0:6:new=n"]);
+    assert_eq!((report.counts.restored, store.head(0)), (0, Some(7)));
+}
