@@ -1,0 +1,170 @@
+//! Durable commits: units of keys in our store, against sled with an entry for each key.
+//!
+//! `cargo bench --bench commit`. Environment: `BENCH_KEYS` (250,000), `BENCH_ROUNDS` (5).
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use idempotent_consumer::engine::{Engine, Look};
+use idempotent_consumer::key::{Fingerprint, Scope};
+use idempotent_consumer::store::{CommitUnit, Durability, Entry, Owner, SledStore, Store as _};
+use idempotent_consumer::{NextOffset, TopicPartition};
+
+use support::{Contest, Outcome, on_disk, per_second, setting};
+
+/// As many as one commit of a partition holds at most.
+const KEYS_PER_COMMIT: usize = 1_000;
+const CONTENDERS: [&str; 3] = [
+    "sled 0.34.7, an entry for each key: `apply_batch`, `flush`, sync",
+    "our store: `commit` of a unit",
+    "our engine: `look` and `done` for each key, then `commit`",
+];
+
+fn main() -> Outcome<()> {
+    let keys = setting("BENCH_KEYS", 250_000)?;
+    let rounds = setting("BENCH_ROUNDS", 5)?;
+    let title = format!("Durable commits: {keys} keys, {KEYS_PER_COMMIT} a commit");
+    let mut contest = Contest::new(title, "keys/s", &CONTENDERS);
+    contest.run(rounds, |index| {
+        let directory = on_disk()?;
+        let took = match index {
+            0 => entry_per_key(directory.path(), keys),
+            1 => store(directory.path(), keys),
+            _ => engine(directory.path(), keys),
+        }?;
+        let bytes = bytes_on_disk(directory.path())?;
+        Ok((per_second(keys, took), (bytes / keys as u64).to_string()))
+    })?;
+    println!("{}", contest.table("bytes on disk a key"));
+    Ok(())
+}
+
+/// Keys like fingerprints: no order, no repeats.
+fn key(number: usize) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let (low, high) = bytes.split_at_mut(8);
+    low.copy_from_slice(&scatter(number as u64).to_le_bytes());
+    high.copy_from_slice(&scatter(!(number as u64)).to_le_bytes());
+    bytes
+}
+
+/// One step of a generator whose outputs are all different (splitmix64).
+fn scatter(number: u64) -> u64 {
+    let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// What people build first. sled's own settings, but for its background flush: every batch is
+/// flushed here, and the second one would only cost.
+fn entry_per_key(directory: &Path, keys: usize) -> Outcome<Duration> {
+    let db = sled::Config::new()
+        .path(directory)
+        .flush_every_ms(None)
+        .open()?;
+    let data = File::open(directory.join("db"))?;
+    let begun = Instant::now();
+    for first in (0..keys).step_by(KEYS_PER_COMMIT) {
+        let mut batch = sled::Batch::default();
+        for number in first..keys.min(first + KEYS_PER_COMMIT) {
+            batch.insert(&key(number), &(number as u64).to_le_bytes());
+        }
+        db.apply_batch(batch)?;
+        db.flush()?;
+        // sled's flush does not ask the device to keep anything.
+        data.sync_data()?;
+    }
+    Ok(begun.elapsed())
+}
+
+fn open(directory: &Path) -> Outcome<SledStore> {
+    let options = SledStore::options().durability(Durability::Power);
+    Ok(options.open(directory.join("store"))?)
+}
+
+fn owner() -> Owner {
+    Owner {
+        group: "bench".to_owned(),
+        recipe: "record key".to_owned(),
+        scope: "topic".to_owned(),
+    }
+}
+
+fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
+    let store = open(directory)?;
+    store.bind(&owner())?;
+    let lease = store.lease(&TopicPartition::new("bench", 0))?;
+    let mut previous = NextOffset::ZERO;
+    let begun = Instant::now();
+    for first in (0..keys).step_by(KEYS_PER_COMMIT) {
+        let entries = first..keys.min(first + KEYS_PER_COMMIT);
+        let entries = entries.map(|number| Entry {
+            fingerprint: Fingerprint::new(key(number)),
+            offset: offset(number),
+            value_digest: number as u64,
+            result: None,
+        });
+        let entries: Vec<_> = entries.collect();
+        let next = NextOffset::after(entries.last().map_or(0, |entry| entry.offset));
+        let unit = CommitUnit {
+            id: lease.id,
+            epoch: lease.epoch,
+            previous,
+            next,
+            max_timestamp_ms: -1,
+            anchor: None,
+            entries,
+        };
+        store.commit(&[unit])?;
+        previous = next;
+    }
+    let took = begun.elapsed();
+    store.release(&lease)?;
+    Ok(took)
+}
+
+/// With everything that a consumer does for a record but read and handle it.
+fn engine(directory: &Path, keys: usize) -> Outcome<Duration> {
+    let engine = Engine::new(Arc::new(open(directory)?), &owner(), Scope::Topic)?;
+    let mut ledger = engine.lease(&TopicPartition::new("bench", 0))?;
+    let begun = Instant::now();
+    for number in 0..keys {
+        let candidate = ledger.candidate(offset(number), &key(number), Some(b"value"));
+        if ledger.look(&candidate)? != Look::New {
+            return Err(format!("key {number} was seen before").into());
+        }
+        ledger.done(&candidate, None)?;
+        if (number + 1) % KEYS_PER_COMMIT == 0 {
+            engine.commit()?;
+        }
+    }
+    engine.commit()?;
+    let took = begun.elapsed();
+    ledger.finish()?;
+    Ok(took)
+}
+
+fn offset(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What the files take, not how long they say they are.
+fn bytes_on_disk(directory: &Path) -> Outcome<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let meta = entry.metadata()?;
+        bytes += if meta.is_dir() {
+            bytes_on_disk(&entry.path())?
+        } else {
+            meta.blocks() * 512
+        };
+    }
+    Ok(bytes)
+}

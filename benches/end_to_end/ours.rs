@@ -1,0 +1,56 @@
+//! Our consumer, with a handler that does nothing.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use idempotent_consumer::key;
+use idempotent_consumer::store::{Durability, SledStore, Store as _};
+use idempotent_consumer::{Delivery, Effects, IdempotentConsumer};
+use tokio_util::sync::CancellationToken;
+
+use crate::RUN_LIMIT;
+use crate::support::{Outcome, on_disk};
+use crate::topic::Topic;
+
+/// Between two looks at the store: a thousandth of the shortest run.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Consumes the topic once; from the first record to the last durable mark.
+pub(crate) async fn run(topic: &Topic) -> Outcome<Duration> {
+    let directory = on_disk()?;
+    let options = SledStore::options().durability(Durability::Power);
+    let store = Arc::new(options.open(directory.path().join("store"))?);
+    let consumer = IdempotentConsumer::builder(topic.fresh_group())
+        .topics([topic.name.as_str()])
+        .key(key::record_key())
+        .build(Arc::clone(&store))?;
+    let begun = Arc::new(OnceLock::new());
+    let first = Arc::clone(&begun);
+    let handler = async move |_: &Delivery<'_>, _: &mut Effects| {
+        first.get_or_init(Instant::now);
+        Ok(())
+    };
+    let shutdown = CancellationToken::new();
+    let consuming = tokio::spawn(consumer.run(handler, shutdown.clone()));
+    let limit = Instant::now() + RUN_LIMIT;
+    while durable(&store) < topic.records && !consuming.is_finished() && Instant::now() < limit {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    let ended = Instant::now();
+    shutdown.cancel();
+    let report = consuming.await??;
+    if usize::try_from(report.counts.new) != Ok(topic.records) {
+        return Err(format!("{} records were handled: {report:?}", report.counts.new).into());
+    }
+    let begun = begun.get().ok_or("nothing was handled")?;
+    Ok(ended.duration_since(*begun))
+}
+
+/// Records below the store's heads: the topic's offsets begin at 0 and have no gaps.
+fn durable(store: &SledStore) -> usize {
+    let heads = store.heads();
+    let heads = heads.iter().filter_map(|(_, head)| head.as_ref());
+    heads
+        .map(|head| usize::try_from(head.next.get()).unwrap_or(0))
+        .sum()
+}
