@@ -134,6 +134,13 @@ impl EmbeddedBroker {
             cluster.request_errors(RDKafkaApiKey::OffsetCommit, &codes);
         }
     }
+
+    /// Takes back what is left of [`refuse_commits`](EmbeddedBroker::refuse_commits).
+    pub fn accept_commits(&self) {
+        if let Some(cluster) = self.producer.client().mock_cluster() {
+            cluster.clear_request_errors(RDKafkaApiKey::OffsetCommit);
+        }
+    }
 }
 
 /// The mock cluster lets every group wait three seconds for more members; no test has that time.

@@ -159,9 +159,11 @@ fn a_handler_that_panics_before_it_gives_a_future_has_failed_too() {
     produce(&broker, 0, &[("order-1", "a")]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let consumer = builder(&broker).build(store).unwrap();
-    let run = consumer.run_handler(Eager, CancellationToken::new());
-    let limited = tokio::time::timeout(Duration::from_secs(20), run);
-    let error = runtime.block_on(async { limited.await.unwrap().unwrap_err() });
+    let error = runtime.block_on(async {
+        let run = consumer.run_handler(Eager, CancellationToken::new());
+        let limited = tokio::time::timeout(Duration::from_secs(20), run).await;
+        limited.expect("an end in time").unwrap_err()
+    });
     assert!(error.to_string().contains("a late bug"), "{error}");
 }
 

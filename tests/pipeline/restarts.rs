@@ -1,5 +1,8 @@
 //! What a start sees again, and what it does not.
 
+use std::time::Duration;
+
+use idempotent_consumer::testkit::EmbeddedBroker;
 use idempotent_consumer::{Decision, Error};
 
 use crate::scripted::Scripted;
@@ -38,30 +41,53 @@ fn ten_partitions_and_a_restart_between_two_records_of_each_lose_and_repeat_none
     assert_eq!((report.counts.new, report.counts.redelivery), (10, 0));
 }
 
+/// Consumes `count` records with a store that keeps them and a group that learns nothing of it.
+fn consume_untold(broker: &EmbeddedBroker, store: &Scripted, count: usize) {
+    broker.refuse_commits(&["UNKNOWN"; 100]);
+    let hasty = builder(broker).drain_limit(Duration::from_millis(100));
+    let running = Running::start(hasty, store.clone(), |_| Ok(()));
+    running.wait(count);
+    running.wait_for("the marks", || store.marks() >= count);
+    running.stop.cancel();
+    let refused = running.error();
+    assert!(matches!(refused, Error::Source(_)), "{refused}");
+    broker.accept_commits();
+}
+
 // C046
 #[test]
-fn a_group_set_back_to_the_start_handles_nothing_again_and_ends_at_the_log_end() {
+fn a_group_without_offsets_handles_nothing_again_and_is_brought_to_the_end_of_the_log() {
     let (broker, store) = (broker(1), Scripted::new());
     produce_numbered(&broker, 0, 0..300);
-    consume(builder(&broker), store.clone(), 300);
+    consume_untold(&broker, &store, 300);
     let operator = Operator::new(&broker);
-    assert_eq!(operator.committed(0), Some(300));
-    operator.set(0, 0);
-    let running = Running::start(builder(&broker), store, |_| Ok(()));
+    assert_eq!(operator.committed(0), None);
+    let running = Running::start(builder(&broker), store.clone(), |_| Ok(()));
     running.wait_for("the end of the log", || operator.committed(0) == Some(300));
     let effects = running.effects.clone();
     let report = running.stop();
     assert_eq!(effects.list(), [] as [&str; 0]);
     assert_eq!((report.counts.new, report.counts.redelivery), (0, 300));
     assert_eq!(operator.committed(0), Some(300));
+    let commits = store
+        .calls()
+        .into_iter()
+        .filter(|c| c.starts_with("commit"));
+    assert_eq!(
+        commits.last().unwrap().rsplit("..").next(),
+        Some("300"),
+        "by comparison alone"
+    );
 }
 
 #[test]
-fn a_group_set_back_to_the_middle_goes_on_with_the_first_new_record() {
+fn a_group_that_is_behind_the_store_goes_on_with_the_first_new_record() {
     let (broker, store) = (broker(1), Scripted::new());
-    produce_numbered(&broker, 0, 0..20);
-    consume(builder(&broker), store.clone(), 20);
-    Operator::new(&broker).set(0, 15);
+    produce_numbered(&broker, 0, 0..15);
+    consume(builder(&broker), store.clone(), 15);
+    produce_numbered(&broker, 0, 15..20);
+    consume_untold(&broker, &store, 5);
+    assert_eq!(Operator::new(&broker).committed(0), Some(15));
     produce_numbered(&broker, 0, 20..22);
     let (effects, report) = consume(builder(&broker), store, 2);
     assert_eq!(
@@ -69,32 +95,6 @@ fn a_group_set_back_to_the_middle_goes_on_with_the_first_new_record() {
         ["0:20:order-20=order-20", "0:21:order-21=order-21"]
     );
     assert_eq!((report.counts.new, report.counts.redelivery), (2, 5));
-}
-
-#[test]
-fn a_store_that_was_filled_while_no_offset_was_committed_skips_by_comparison() {
-    let (broker, store) = (broker(1), Scripted::new());
-    produce_numbered(&broker, 0, 0..50);
-    // A run that ends in disorder and never committed an offset.
-    let slow = builder(&broker).offset_interval(std::time::Duration::from_secs(3600));
-    broker.refuse_commits(&["UNKNOWN"; 40]);
-    let running = Running::start(
-        slow.drain_limit(std::time::Duration::from_millis(100)),
-        store.clone(),
-        |_| Ok(()),
-    );
-    running.wait(50);
-    running.stop.cancel();
-    let refused = running.error();
-    assert!(matches!(refused, Error::Source(_)), "{refused}");
-    assert_eq!(store.head(0), Some(50));
-    let operator = Operator::new(&broker);
-    assert_eq!(operator.committed(0), None);
-    broker.refuse_commits(&[]);
-    let running = Running::start(builder(&broker), store, |_| Ok(()));
-    running.wait_for("the end of the log", || operator.committed(0) == Some(50));
-    let report = running.stop();
-    assert_eq!((report.counts.new, report.counts.redelivery), (0, 50));
 }
 
 // C027

@@ -9,7 +9,7 @@
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::bindings as sys;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -28,6 +28,8 @@ struct Queue {
     raw: NonNull<sys::rd_kafka_queue_t>,
     /// The queue must not outlive its client.
     consumer: Arc<BaseConsumer<Context>>,
+    /// Counts requests; each answer carries its request's number.
+    sent: usize,
     waiting: bool,
 }
 
@@ -43,6 +45,7 @@ impl Commits {
         Ok(Self(Mutex::new(Queue {
             raw,
             consumer,
+            sent: 0,
             waiting: false,
         })))
     }
@@ -81,22 +84,21 @@ impl Commits {
 
 impl Queue {
     fn send(&mut self, positions: &[Committed]) -> KafkaResult<()> {
-        // A late answer to an earlier request must not be taken for this one's.
-        while self.waiting && self.answer(Duration::ZERO).is_some() {}
         let mut list = TopicPartitionList::with_capacity(positions.len());
         for Committed { partition, next } in positions {
             let next = Offset::Offset(next.get());
             list.add_partition_offset(partition.topic(), partition.partition(), next)?;
         }
+        self.sent = self.sent.wrapping_add(1);
         // SAFETY: client and queue are alive; the list is copied by the call. No callback: the
-        // answer comes as an event.
+        // answer comes as an event. The opaque pointer is a number, and is never followed.
         let code = unsafe {
             sys::rd_kafka_commit_queue(
                 self.consumer.client().native_ptr(),
                 list.ptr(),
                 self.raw.as_ptr(),
                 None,
-                ptr::null_mut(),
+                ptr::without_provenance_mut(self.sent),
             )
         };
         check(code)?;
@@ -108,12 +110,19 @@ impl Queue {
         if !self.waiting {
             return None;
         }
-        let wait_ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the queue is alive; null where nothing came.
-        let event = unsafe { sys::rd_kafka_queue_poll(self.raw.as_ptr(), wait_ms) };
-        let event = Event(NonNull::new(event)?);
-        self.waiting = false;
-        Some(event.answer())
+        let end = Instant::now() + wait;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let wait_ms = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+            // SAFETY: the queue is alive; null where nothing came.
+            let event = unsafe { sys::rd_kafka_queue_poll(self.raw.as_ptr(), wait_ms) };
+            let event = Event(NonNull::new(event)?);
+            // A late answer to an earlier request must not be taken for this one's.
+            if event.request() == self.sent {
+                self.waiting = false;
+                return Some(event.answer());
+            }
+        }
     }
 }
 
@@ -128,6 +137,12 @@ impl Drop for Queue {
 struct Event(NonNull<sys::rd_kafka_event_t>);
 
 impl Event {
+    /// The number of the request that it answers.
+    fn request(&self) -> usize {
+        // SAFETY: the event is alive until `drop`.
+        unsafe { sys::rd_kafka_event_opaque(self.0.as_ptr()) }.addr()
+    }
+
     fn answer(&self) -> KafkaResult<Vec<Committed>> {
         // SAFETY: the event is alive until `drop`.
         check(unsafe { sys::rd_kafka_event_error(self.0.as_ptr()) })?;
