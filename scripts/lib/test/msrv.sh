@@ -21,7 +21,7 @@ step_msrv() {
     done
     # The dependencies' macros run once each: optimising them costs more than it gives.
     args+=(--config 'profile.dev.package."*".opt-level=0')
-    RUSTC=$compiler RUSTFLAGS='-D warnings' CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msrv \
+    RUSTC=$compiler CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msrv \
         run cargo "${args[@]}" check --locked --quiet --lib --bins
 }
 
@@ -33,7 +33,7 @@ old_compiler() {
         return
     fi
     # Asked by list first: about a toolchain that is missing, rustup would go and fetch it.
-    if rustup toolchain list 2>/dev/null | grep -q "^$version[.-]" &&
+    if rustup toolchain list 2>/dev/null | grep -q "^${version}[.-]" &&
         path=$(rustup which --toolchain "$version" rustc); then
         printf '%s\n' "$path"
         return
