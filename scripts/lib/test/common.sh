@@ -46,8 +46,9 @@ within() {
 }
 
 summary() {
-    local IFS=,
-    printf '\n== all of it: ok, %s s (%s)\n' "$SECONDS" "${step_times[*]/#/ }"
+    local times
+    printf -v times '%s, ' "${step_times[@]}"
+    printf '\n== all of it: ok, %s s (%s)\n' "$SECONDS" "${times%, }"
     if [[ -n $test_count ]]; then printf '%s\n' "$test_count"; fi
 }
 
