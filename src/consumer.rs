@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
 use crate::key::{MissingKey, Recipe, Scope};
 use crate::pipeline::{
-    Driver, HandlerDriver, Mismatch, Pull, PullDriver, Report, Restore, Session, Settings,
-    UNCOMMITTED_RECORDS_MAX, drive,
+    CopyHook, Driver, HandlerDriver, Mismatch, Pull, PullDriver, Report, Restore, Session,
+    Settings, UNCOMMITTED_RECORDS_MAX, drive,
 };
 use crate::retry::RetryPolicy;
 use crate::source::Source;
@@ -37,7 +37,7 @@ pub struct Builder {
     mismatch: Mismatch,
     restore: Restore,
     retry: RetryPolicy,
-    on_duplicate: Option<Arc<dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync>>,
+    on_duplicate: Option<Arc<CopyHook>>,
     uncommitted_records_max: usize,
     commit_within: Duration,
     offset_interval: Duration,

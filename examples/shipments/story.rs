@@ -13,6 +13,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rdkafka::topic_partition_list::TopicPartitionListElem;
 use rdkafka::{Offset, TopicPartitionList};
 
 /// What the producers sent: five orders, some of them again after a time-out that was a success.
@@ -84,9 +85,9 @@ pub(crate) fn tell(brokers: Option<String>) -> Result<()> {
     ));
 
     println!("\n{:<16}decided", "run");
-    table
-        .iter()
-        .for_each(|(run, what)| println!("{run:<16}{what}"));
+    for (run, what) in &table {
+        println!("{run:<16}{what}");
+    }
     println!("\n{:<16}shipped", "order");
     let mut times = BTreeMap::new();
     for line in fs::read_to_string(dir.path().join("shipped"))?.lines() {
@@ -94,9 +95,9 @@ pub(crate) fn tell(brokers: Option<String>) -> Result<()> {
             .entry(line.split(' ').nth(1).unwrap_or_default().to_owned())
             .or_insert(0) += 1;
     }
-    times
-        .iter()
-        .for_each(|(order, times)| println!("{order:<16}{times}"));
+    for (order, times) in &times {
+        println!("{order:<16}{times}");
+    }
     if times.len() != 5 || times.values().any(|times| *times != 1) {
         return Err("an order was not shipped exactly once".into());
     }
@@ -141,7 +142,10 @@ fn finish(mut service: Child, brokers: &str, topic: &str, group: &str) -> Result
         let mut asked = TopicPartitionList::new();
         asked.add_partition(topic, 0);
         let committed = watcher.committed_offsets(asked, PATIENCE)?;
-        let reached = committed.elements().first().map(|element| element.offset());
+        let reached = committed
+            .elements()
+            .first()
+            .map(TopicPartitionListElem::offset);
         if reached == Some(Offset::Offset(high)) {
             break;
         }

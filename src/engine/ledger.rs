@@ -287,16 +287,12 @@ impl Ledger {
             entry,
             effect,
         };
-        match self.open.settle(settled) {
-            Some(fill) => {
-                self.call(fill);
-                Ok(fill)
-            }
-            None => {
-                self.release(candidate);
-                Err(self.fenced())
-            }
-        }
+        let Some(fill) = self.open.settle(settled) else {
+            self.release(candidate);
+            return Err(self.fenced());
+        };
+        self.call(fill);
+        Ok(fill)
     }
 
     fn fenced(&self) -> StoreError {

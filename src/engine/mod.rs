@@ -196,7 +196,9 @@ impl Engine {
             let answer = told(Err(error));
             // The claims stay: what has taken effect without a mark is not handled again by
             // whoever waits for it. The store is poisoned, so they wait for the end.
-            owners.iter().for_each(|(open, _)| drop(open.close()));
+            for (open, _) in &owners {
+                drop(open.close());
+            }
             return answer;
         }
         let mut committed = Vec::with_capacity(units.len());

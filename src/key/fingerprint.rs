@@ -38,8 +38,7 @@ impl Fingerprint {
 
     /// The low half: uniformly spread already, so tables need no further hashing.
     pub(crate) fn low(self) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = self.0;
-        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+        u64::from_le_bytes(std::array::from_fn(|at| self.0[at]))
     }
 }
 

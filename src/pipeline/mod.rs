@@ -15,5 +15,5 @@ pub use self::pull::{Claimed, Pull};
 pub use self::report::{Counts, Report};
 pub(crate) use self::run::HandlerDriver;
 pub(crate) use self::session::{Driver, Session, drive};
+pub(crate) use self::settings::{CopyHook, Settings, UNCOMMITTED_RECORDS_MAX};
 pub use self::settings::{Mismatch, Restore};
-pub(crate) use self::settings::{Settings, UNCOMMITTED_RECORDS_MAX};

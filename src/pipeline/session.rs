@@ -243,9 +243,9 @@ fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
         error => shared.fail(error),
     };
     let end = || {
-        let driven = lane.check_topic().and_then(|()| driver.drive(&mut lane));
+        let worked = lane.check_topic().and_then(|()| driver.drive(&mut lane));
         // Before the lane ends: its own end may fail for the same reason, and is only the echo.
-        if let Err(error) = driven {
+        if let Err(error) = worked {
             fail(error);
         }
         if let Err(error) = lane.finish() {

@@ -35,7 +35,7 @@ pub enum Restore {
     Ignore,
 }
 
-type CopyHook = dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync;
+pub(crate) type CopyHook = dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync;
 
 /// All choices of one consumer.
 #[derive(Clone)]

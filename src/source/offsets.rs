@@ -82,21 +82,18 @@ impl Offsets {
     /// The answer to the request under way.
     pub(crate) fn answered<E>(&mut self, answer: Result<Vec<Committed>, E>, now: Instant) {
         self.in_flight = false;
-        match answer {
-            Ok(committed) => {
-                for done in committed {
-                    if let Some(position) = self.positions.get_mut(&done.partition) {
-                        position.confirmed = position.confirmed.max(Some(done.next));
-                    }
-                }
-                self.retry = RETRY_MIN;
-                self.next_at = Some(now + self.interval);
-            }
-            Err(_) => {
-                self.next_at = Some(now + self.retry);
-                self.retry = (self.retry * 2).min(RETRY_MAX);
+        let Ok(committed) = answer else {
+            self.next_at = Some(now + self.retry);
+            self.retry = (self.retry * 2).min(RETRY_MAX);
+            return;
+        };
+        for done in committed {
+            if let Some(position) = self.positions.get_mut(&done.partition) {
+                position.confirmed = position.confirmed.max(Some(done.next));
             }
         }
+        self.retry = RETRY_MIN;
+        self.next_at = Some(now + self.interval);
     }
 
     /// What the group does not know yet.

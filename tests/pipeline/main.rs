@@ -1,5 +1,11 @@
 //! The consumer on the embedded broker.
 #![cfg(feature = "testkit")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests are tests"
+)]
 
 mod changed_topic;
 mod decisions;

@@ -128,8 +128,8 @@ impl Context {
         }
     }
 
-    fn revoke(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
-        let partitions: Vec<_> = names(list);
+    fn revoke(&self, consumer: &BaseConsumer<Self>, given_up: &TopicPartitionList) {
+        let partitions: Vec<_> = names(given_up);
         let lost = consumer.assignment_lost();
         if let Some(listener) = self.listener.get() {
             let positions = listener.revoked(&partitions, lost);
@@ -144,7 +144,7 @@ impl Context {
             }
         }
         let done = match consumer.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => consumer.incremental_unassign(list),
+            RebalanceProtocol::Cooperative => consumer.incremental_unassign(given_up),
             _ => consumer.unassign(),
         };
         if let Err(error) = done {

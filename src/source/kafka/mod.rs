@@ -58,7 +58,7 @@ impl KafkaSource {
 
     /// What an error on the main queue means: some end the consumer, the rest is the client's to
     /// mend and only worth a line.
-    fn judge(&self, error: KafkaError) -> Result<(), SourceError> {
+    fn judge(&self, error: &KafkaError) -> Result<(), SourceError> {
         if let Some((code, message)) = self.consumer.client().fatal_error() {
             return Err(fatal(code, message));
         }
@@ -113,7 +113,7 @@ impl Source for KafkaSource {
     fn poll(&mut self, wait: Duration) -> Result<(), SourceError> {
         match self.consumer.poll(wait) {
             None => {}
-            Some(Err(error)) => self.judge(error)?,
+            Some(Err(error)) => self.judge(&error)?,
             Some(Ok(message)) => {
                 // Every partition's queue was cut off before it was assigned. A record here would
                 // be lost if it were dropped, so the consumer ends with its offset not moved.
