@@ -9,7 +9,7 @@
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::bindings as sys;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -21,8 +21,15 @@ use super::context::Context;
 use crate::engine::Committed;
 use crate::record::{NextOffset, TopicPartition};
 
-/// One request at a time: the answer is known to be its own.
-pub(super) struct Commits(Mutex<Queue>);
+/// One request at a time, so that none comes after a newer one.
+pub(super) struct Commits(Mutex<Sent>);
+
+/// What was sent without waiting.
+struct Sent {
+    queue: Queue,
+    /// The answer that came while another request had to go out at once.
+    overtaken: Option<KafkaResult<Vec<Committed>>>,
+}
 
 struct Queue {
     raw: NonNull<sys::rd_kafka_queue_t>,
@@ -36,37 +43,40 @@ unsafe impl Send for Queue {}
 
 impl Commits {
     pub(super) fn new(consumer: Arc<BaseConsumer<Context>>) -> KafkaResult<Self> {
-        // SAFETY: the client is alive, and stays so while `consumer` is held.
-        let raw = unsafe { sys::rd_kafka_queue_new(consumer.client().native_ptr()) };
-        let raw = NonNull::new(raw)
-            .ok_or_else(|| KafkaError::ClientCreation("no queue for commits".to_owned()))?;
-        Ok(Self(Mutex::new(Queue {
-            raw,
-            consumer,
-            waiting: false,
+        Ok(Self(Mutex::new(Sent {
+            queue: Queue::new(consumer)?,
+            overtaken: None,
         })))
     }
 
-    /// Sends positions; the answer comes by [`answer`](Commits::answer). What was sent before and
-    /// is not answered yet will not be.
+    /// Sends positions; the answer comes by [`answer`](Commits::answer), and before it nothing
+    /// else may be sent here.
     pub(super) fn send(&self, positions: &[Committed]) -> KafkaResult<()> {
-        self.lock().send(positions)
+        self.lock().queue.send(positions)
     }
 
     /// The answer to what was sent, if it comes within `wait`: what was committed, or the first
     /// refusal. `None` too where nothing was sent.
     pub(super) fn answer(&self, wait: Duration) -> Option<KafkaResult<Vec<Committed>>> {
-        self.lock().answer(wait)
+        let mut sent = self.lock();
+        sent.overtaken.take().or_else(|| sent.queue.answer(wait))
     }
 
-    /// Sends positions and waits for the answer, for at most `limit`.
+    /// Sends positions and waits for the answer, for at most `limit`. What was sent before is
+    /// waited for first, and its answer stays for whoever asks for it.
     pub(super) fn commit(&self, positions: &[Committed], limit: Duration) -> KafkaResult<()> {
         if positions.is_empty() {
             return Ok(());
         }
-        let mut queue = self.lock();
-        queue.send(positions)?;
-        match queue.answer(limit) {
+        let end = Instant::now() + limit;
+        let mut sent = self.lock();
+        if let Some(answer) = sent.queue.answer(limit) {
+            sent.overtaken = Some(answer);
+        }
+        // A queue of its own: a late answer to the other request cannot be taken for this one's.
+        let mut own = Queue::new(Arc::clone(&sent.queue.consumer))?;
+        own.send(positions)?;
+        match own.answer(end.saturating_duration_since(Instant::now())) {
             Some(answer) => answer.map(drop),
             None => Err(KafkaError::ConsumerCommit(
                 RDKafkaErrorCode::OperationTimedOut,
@@ -74,15 +84,25 @@ impl Commits {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Sent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Queue {
+    fn new(consumer: Arc<BaseConsumer<Context>>) -> KafkaResult<Self> {
+        // SAFETY: the client is alive, and stays so while `consumer` is held.
+        let raw = unsafe { sys::rd_kafka_queue_new(consumer.client().native_ptr()) };
+        let raw = NonNull::new(raw)
+            .ok_or_else(|| KafkaError::ClientCreation("no queue for commits".to_owned()))?;
+        Ok(Self {
+            raw,
+            consumer,
+            waiting: false,
+        })
+    }
+
     fn send(&mut self, positions: &[Committed]) -> KafkaResult<()> {
-        // A late answer to an earlier request must not be taken for this one's.
-        while self.waiting && self.answer(Duration::ZERO).is_some() {}
         let mut list = TopicPartitionList::with_capacity(positions.len());
         for Committed { partition, next } in positions {
             let next = Offset::Offset(next.get());
