@@ -13,8 +13,9 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -49,8 +50,17 @@ impl Kafka {
         Self::start_under(std::process::id())
     }
 
+    /// The same with broker settings, `KEY=VALUE` each. Only a broker that is ours has them.
+    pub(crate) fn start_with(settings: &[&str]) -> Option<Self> {
+        Self::up(std::process::id(), settings)
+    }
+
     /// The same, taken down when the process `parent` has ended.
     pub(crate) fn start_under(parent: u32) -> Option<Self> {
+        Self::up(parent, &[])
+    }
+
+    fn up(parent: u32, settings: &[&str]) -> Option<Self> {
         let dir = TempDir::with_prefix("kafka-").expect("a temporary directory");
         let output = script()
             .args([
@@ -62,6 +72,7 @@ impl Kafka {
             ])
             .arg("--dir")
             .arg(dir.path())
+            .args(settings.iter().flat_map(|setting| ["--config", setting]))
             .output()
             .expect("scripts/kafka runs");
         if output.status.code() == Some(UNAVAILABLE) {
@@ -105,6 +116,18 @@ impl Kafka {
         id.trim().parse().ok()
     }
 
+    /// Whether it was started by this process, with the settings that were asked for.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.dir.is_some()
+    }
+
+    /// Where a proxy is to listen, and where it is to forward to; `None` when the broker is not
+    /// ours and the environment does not say.
+    pub(crate) fn proxied(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let address = |name: &str| self.values.get(name)?.parse().ok();
+        Some((address("proxied")?, address("proxied_upstream")?))
+    }
+
     /// The environment in which scripts use this broker instead of one of their own.
     pub(crate) fn environment(&self) -> Vec<(&'static str, &str)> {
         [
@@ -139,16 +162,21 @@ impl Kafka {
     /// # Panics
     /// When the tool fails; what it said on standard error is in the message.
     pub(crate) fn tool<S: AsRef<OsStr>>(&self, name: &str, args: &[S]) -> String {
+        let output = self.try_tool(name, args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name} failed: {said}");
+        String::from_utf8(output.stdout).expect("a tool prints UTF-8")
+    }
+
+    /// The same for a tool that may refuse: its status and all that it said.
+    pub(crate) fn try_tool<S: AsRef<OsStr>>(&self, name: &str, args: &[S]) -> Output {
         let mut command = Command::new(repository().join("scripts/bin").join(name));
-        let output = command
+        command
             .args(["--bootstrap-server", self.bootstrap()])
             .args(args)
             .stdin(Stdio::null())
             .output()
-            .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{name} failed: {said}");
-        String::from_utf8(output.stdout).expect("a tool prints UTF-8")
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     /// Creates a topic and waits until every partition has a leader.

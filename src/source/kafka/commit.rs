@@ -21,15 +21,20 @@ use super::context::Context;
 use crate::engine::Committed;
 use crate::record::{NextOffset, TopicPartition};
 
-/// One request at a time: the answer is known to be its own.
-pub(super) struct Commits(Mutex<Queue>);
+/// One request at a time, so that none comes after a newer one.
+pub(super) struct Commits(Mutex<Sent>);
+
+/// What was sent without waiting.
+struct Sent {
+    queue: Queue,
+    /// The answer that came while another request had to go out at once.
+    overtaken: Option<KafkaResult<Vec<Committed>>>,
+}
 
 struct Queue {
     raw: NonNull<sys::rd_kafka_queue_t>,
     /// The queue must not outlive its client.
     consumer: Arc<BaseConsumer<Context>>,
-    /// Counts requests; each answer carries its request's number.
-    sent: usize,
     waiting: bool,
 }
 
@@ -38,38 +43,42 @@ unsafe impl Send for Queue {}
 
 impl Commits {
     pub(super) fn new(consumer: Arc<BaseConsumer<Context>>) -> KafkaResult<Self> {
-        // SAFETY: the client is alive, and stays so while `consumer` is held.
-        let raw = unsafe { sys::rd_kafka_queue_new(consumer.client().native_ptr()) };
-        let raw = NonNull::new(raw)
-            .ok_or_else(|| KafkaError::ClientCreation("no queue for commits".to_owned()))?;
-        Ok(Self(Mutex::new(Queue {
-            raw,
-            consumer,
-            sent: 0,
-            waiting: false,
+        Ok(Self(Mutex::new(Sent {
+            queue: Queue::new(consumer)?,
+            overtaken: None,
         })))
     }
 
-    /// Sends positions; the answer comes by [`answer`](Commits::answer). What was sent before and
-    /// is not answered yet will not be.
+    /// Sends positions; the answer comes by [`answer`](Commits::answer), and before it nothing
+    /// else may be sent here.
     pub(super) fn send(&self, positions: &[Committed]) -> KafkaResult<()> {
-        self.lock().send(positions)
+        self.lock().queue.send(positions)
     }
 
     /// The answer to what was sent, if it comes within `wait`: what was committed, or the first
     /// refusal. `None` too where nothing was sent.
     pub(super) fn answer(&self, wait: Duration) -> Option<KafkaResult<Vec<Committed>>> {
-        self.lock().answer(wait)
+        let mut sent = self.lock();
+        sent.overtaken.take().or_else(|| sent.queue.answer(wait))
     }
 
-    /// Sends positions and waits for the answer, for at most `limit`.
+    /// Sends positions and waits for the answer, for at most `limit`. What was sent before is
+    /// waited for first, and its answer stays for whoever asks for it.
     pub(super) fn commit(&self, positions: &[Committed], limit: Duration) -> KafkaResult<()> {
         if positions.is_empty() {
             return Ok(());
         }
-        let mut queue = self.lock();
-        queue.send(positions)?;
-        match queue.answer(limit) {
+        let end = Instant::now() + limit;
+        let mut sent = self.lock();
+        // Half of the time at most: its order matters, since librdkafka may send it again, but an
+        // answer that never comes must not cost this request its own.
+        if let Some(answer) = sent.queue.answer(limit / 2) {
+            sent.overtaken = Some(answer);
+        }
+        // A queue of its own: a late answer to the other request cannot be taken for this one's.
+        let mut own = Queue::new(Arc::clone(&sent.queue.consumer))?;
+        own.send(positions)?;
+        match own.answer(end.saturating_duration_since(Instant::now())) {
             Some(answer) => answer.map(drop),
             None => Err(KafkaError::ConsumerCommit(
                 RDKafkaErrorCode::OperationTimedOut,
@@ -77,28 +86,39 @@ impl Commits {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Sent> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Queue {
+    fn new(consumer: Arc<BaseConsumer<Context>>) -> KafkaResult<Self> {
+        // SAFETY: the client is alive, and stays so while `consumer` is held.
+        let raw = unsafe { sys::rd_kafka_queue_new(consumer.client().native_ptr()) };
+        let raw = NonNull::new(raw)
+            .ok_or_else(|| KafkaError::ClientCreation("no queue for commits".to_owned()))?;
+        Ok(Self {
+            raw,
+            consumer,
+            waiting: false,
+        })
+    }
+
     fn send(&mut self, positions: &[Committed]) -> KafkaResult<()> {
         let mut list = TopicPartitionList::with_capacity(positions.len());
         for Committed { partition, next } in positions {
             let next = Offset::Offset(next.get());
             list.add_partition_offset(partition.topic(), partition.partition(), next)?;
         }
-        self.sent = self.sent.wrapping_add(1);
         // SAFETY: client and queue are alive; the list is copied by the call. No callback: the
-        // answer comes as an event. The opaque pointer is a number, and is never followed.
+        // answer comes as an event.
         let code = unsafe {
             sys::rd_kafka_commit_queue(
                 self.consumer.client().native_ptr(),
                 list.ptr(),
                 self.raw.as_ptr(),
                 None,
-                ptr::without_provenance_mut(self.sent),
+                ptr::null_mut(),
             )
         };
         check(code)?;
@@ -110,19 +130,12 @@ impl Queue {
         if !self.waiting {
             return None;
         }
-        let end = Instant::now() + wait;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let wait_ms = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-            // SAFETY: the queue is alive; null where nothing came.
-            let event = unsafe { sys::rd_kafka_queue_poll(self.raw.as_ptr(), wait_ms) };
-            let event = Event(NonNull::new(event)?);
-            // A late answer to an earlier request must not be taken for this one's.
-            if event.request() == self.sent {
-                self.waiting = false;
-                return Some(event.answer());
-            }
-        }
+        let wait_ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: the queue is alive; null where nothing came.
+        let event = unsafe { sys::rd_kafka_queue_poll(self.raw.as_ptr(), wait_ms) };
+        let event = Event(NonNull::new(event)?);
+        self.waiting = false;
+        Some(event.answer())
     }
 }
 
@@ -137,12 +150,6 @@ impl Drop for Queue {
 struct Event(NonNull<sys::rd_kafka_event_t>);
 
 impl Event {
-    /// The number of the request that it answers.
-    fn request(&self) -> usize {
-        // SAFETY: the event is alive until `drop`.
-        unsafe { sys::rd_kafka_event_opaque(self.0.as_ptr()) }.addr()
-    }
-
     fn answer(&self) -> KafkaResult<Vec<Committed>> {
         // SAFETY: the event is alive until `drop`.
         check(unsafe { sys::rd_kafka_event_error(self.0.as_ptr()) })?;

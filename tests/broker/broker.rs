@@ -1,0 +1,121 @@
+//! The one broker of this binary.
+
+use std::ops::Deref;
+use std::sync::{LazyLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
+
+use crate::support::kafka::Kafka;
+
+/// Members that die are noticed soon, a heartbeat of the broker's own protocol does not take
+/// five seconds, and the log cleaner looks at once.
+const SETTINGS: &[&str] = &[
+    "group.min.session.timeout.ms=1000",
+    "group.consumer.min.heartbeat.interval.ms=200",
+    "group.consumer.heartbeat.interval.ms=200",
+    "group.consumer.min.session.timeout.ms=3000",
+    "group.consumer.session.timeout.ms=30000",
+    "log.cleaner.backoff.ms=100",
+];
+/// For anything that a loaded machine may take its time for.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+static KAFKA: LazyLock<Option<Kafka>> = LazyLock::new(|| Kafka::start_with(SETTINGS));
+/// Held for writing by the test that restarts the broker under everybody.
+static TURN: RwLock<()> = RwLock::new(());
+
+/// The broker, for as long as a test uses it.
+pub(crate) struct Broker<G> {
+    kafka: &'static Kafka,
+    _turn: G,
+}
+
+pub(crate) type SharedBroker = Broker<RwLockReadGuard<'static, ()>>;
+
+/// The broker, beside other tests; `None` (said on standard error) where there is no Kafka.
+pub(crate) fn shared() -> Option<SharedBroker> {
+    let turn = TURN
+        .read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let kafka = KAFKA.as_ref()?;
+    Some(Broker { kafka, _turn: turn })
+}
+
+/// The broker, alone; `None` also where it is not ours to stop.
+pub(crate) fn alone() -> Option<Broker<RwLockWriteGuard<'static, ()>>> {
+    let turn = TURN
+        .write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let kafka = KAFKA.as_ref().filter(|kafka| kafka.is_ours())?;
+    Some(Broker { kafka, _turn: turn })
+}
+
+impl<G> Deref for Broker<G> {
+    type Target = Kafka;
+
+    fn deref(&self) -> &Kafka {
+        self.kafka
+    }
+}
+
+/// The shortest session that the broker allows.
+pub(crate) fn short_session_ms(kafka: &Kafka) -> &'static str {
+    if kafka.is_ours() { "1500" } else { "6000" }
+}
+
+/// Waits for a condition.
+pub(crate) fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !holds() {
+        assert!(Instant::now() < end, "waited {DEADLINE:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What the group has committed, in partition order; `None` where it has nothing.
+pub(crate) fn committed(kafka: &Kafka, group: &str, topic: &str) -> Vec<Option<i64>> {
+    let client: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", kafka.bootstrap())
+        .set("group.id", group)
+        .create()
+        .unwrap();
+    let metadata = client.fetch_metadata(Some(topic), DEADLINE).unwrap();
+    let mut asked = TopicPartitionList::new();
+    for partition in metadata.topics()[0].partitions() {
+        asked.add_partition(topic, partition.id());
+    }
+    let answer = client.committed_offsets(asked, DEADLINE).unwrap();
+    let mut offsets: Vec<_> = answer
+        .elements()
+        .iter()
+        .map(|element| (element.partition(), element.offset()))
+        .collect();
+    offsets.sort_by_key(|(partition, _)| *partition);
+    offsets
+        .into_iter()
+        .map(|(_, offset)| match offset {
+            Offset::Offset(next) => Some(next),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Waits until the group has committed all that is in the topic.
+pub(crate) fn wait_caught_up(kafka: &Kafka, group: &str, topic: &str) {
+    let ends = kafka.end_offsets(topic);
+    let end = Instant::now() + DEADLINE;
+    loop {
+        let committed = committed(kafka, group, topic);
+        let reached = committed.iter().zip(&ends);
+        if reached.clone().all(|(next, end)| next.unwrap_or(0) == *end) {
+            return;
+        }
+        assert!(
+            Instant::now() < end,
+            "{group} stands at {committed:?} of {ends:?}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

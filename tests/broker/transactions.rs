@@ -1,0 +1,105 @@
+//! Records of transactions: only committed ones count, and their markers take offsets.
+
+use rdkafka::producer::{BaseProducer, Producer as _};
+
+use crate::broker::{DEADLINE, SharedBroker};
+use crate::history::History;
+use crate::member::{Member, builder, config, sled};
+use crate::{admin, broker, feed};
+
+/// Writes keys in one transaction; each value names its transaction.
+fn transaction(producer: &BaseProducer, topic: &str, name: &str, keys: &[&str], commit: bool) {
+    producer.begin_transaction().unwrap();
+    for key in keys {
+        feed::send(producer, topic, 0, key, name.as_bytes());
+    }
+    producer.flush(DEADLINE).unwrap();
+    if commit {
+        producer.commit_transaction(DEADLINE).unwrap();
+    } else {
+        producer.abort_transaction(DEADLINE).unwrap();
+    }
+}
+
+fn producer(kafka: &SharedBroker, topic: &str) -> BaseProducer {
+    let producer = feed::producer(kafka.bootstrap(), &[("transactional.id", topic)]);
+    producer.init_transactions(DEADLINE).unwrap();
+    producer
+}
+
+// C090
+#[test]
+fn a_key_of_an_aborted_transaction_is_handled_when_it_comes_in_a_committed_one() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (topic, dir) = (
+        admin::topic(&kafka, "aborted", 1),
+        tempfile::tempdir().unwrap(),
+    );
+    let producer = producer(&kafka, &topic);
+    transaction(&producer, &topic, "first", &["a", "b"], true);
+    transaction(&producer, &topic, "second", &["c"], false);
+    transaction(&producer, &topic, "third", &["c", "d"], true);
+    assert_eq!(kafka.end_offsets(&topic), [8]);
+
+    let history = History::default();
+    let member = || builder(config(&kafka, &topic), &topic);
+    let running = Member::start("a", member(), sled(dir.path()), &history);
+    running.wait(4);
+    running.stop();
+    let offsets: Vec<_> = history
+        .list()
+        .into_iter()
+        .map(|e| (e.key, e.offset))
+        .collect();
+    let expected = [("a", 0), ("b", 1), ("c", 5), ("d", 6)];
+    assert_eq!(
+        offsets,
+        expected.map(|(key, offset)| (key.to_owned(), offset))
+    );
+    let committed = broker::committed(&kafka, &topic, &topic);
+    assert!(matches!(committed[..], [Some(7 | 8)]), "{committed:?}");
+
+    // The markers behind the head are no loss, and nothing comes again.
+    transaction(&producer, &topic, "fourth", &["c", "e"], false);
+    transaction(&producer, &topic, "third", &["c", "e"], true);
+    let running = Member::start("b", member(), sled(dir.path()), &history);
+    running.wait(5);
+    let counts = running.stop().counts;
+    assert_eq!((counts.new, counts.duplicate, counts.redelivery), (1, 1, 0));
+    assert_eq!(history.keys(), ["a", "b", "c", "d", "e"]);
+}
+
+// C051
+#[test]
+fn a_marker_at_the_end_of_the_log_does_not_hold_up_a_stop_or_a_restart() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (topic, dir) = (
+        admin::topic(&kafka, "marker", 1),
+        tempfile::tempdir().unwrap(),
+    );
+    transaction(
+        &producer(&kafka, &topic),
+        &topic,
+        "only",
+        &["a", "b", "c"],
+        true,
+    );
+    assert_eq!(kafka.end_offsets(&topic), [4]);
+    let history = History::default();
+    let member = || builder(config(&kafka, &topic), &topic);
+    for run in 1..=2 {
+        let running = Member::start("a", member(), sled(dir.path()), &history);
+        running.wait(3);
+        running.stop();
+        let committed = broker::committed(&kafka, &topic, &topic);
+        assert!(
+            matches!(committed[..], [Some(3 | 4)]),
+            "run {run}: {committed:?}"
+        );
+    }
+    assert_eq!(history.keys(), ["a", "b", "c"]);
+}
