@@ -12,6 +12,7 @@ use crate::{
     append::{self, Torn},
     error::Error,
     files, lock,
+    stdin::Stdin,
 };
 
 /// How much is written to a stream before it is marked: what a pipe holds, so that a kill costs
@@ -54,6 +55,18 @@ impl Output {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A file that is fed with its own end never comes to an end.
+    pub(crate) fn refuse_as_input(&self, stdin: &Stdin) -> Result<(), Error> {
+        let input = stdin.metadata().map_err(Error::Input)?;
+        if self.readable().is_some() && files::same(&self.metadata, &input) {
+            return Err(Error::Refused {
+                path: self.path.clone(),
+                reason: "standard input is the out file; it would be fed with its own output",
+            });
+        }
+        Ok(())
     }
 
     /// Keeps other writers away. A stream has no place where two could collide.
