@@ -59,9 +59,9 @@ What holds with --store sled:
   So out belongs to the store: if it is missing, all of it is written again; for
   a new out use a new store. If somebody else wrote into it, it is refused and
   left as it is. To go on from older files, move out away and feed it.
-  A pipe or a device cannot be looked at again: it is written to first and
-  recorded then, and the lines in flight at a stop, at most 64 KiB and one
-  line, may come twice.
+  A pipe, a device and standard output cannot be looked at again: there the
+  lines are written first and recorded then, and those in flight at a stop may
+  come twice, as with --store text.
 
 Exit codes:
   0  every line was handled (or the reader of standard output went away)

@@ -53,6 +53,12 @@ impl Output {
         self.metadata.is_file().then_some(&self.file)
     }
 
+    /// The file, where its content is this program's own to keep. What the shell redirected is
+    /// not: `> new` begins an empty one at each call.
+    pub(crate) fn kept(&self) -> Option<&File> {
+        self.readable().filter(|_| !self.is_stdout)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,8 +1,9 @@
 //! The state as a store of the library's, which also holds the lines themselves.
 //!
 //! A regular file is kept in step with the store, which comes first: see [`journal`]. A stream
-//! cannot be looked at again, so it comes first as with the text files, and the store gets the
-//! keys alone: what was handed over and not recorded at a stop comes once more.
+//! cannot be looked at again, and a redirected standard output is another file at each call. So
+//! they come first, as with the text files, and the store gets the keys alone: what was handed
+//! over and not recorded at a stop comes once more.
 //!
 //! [`journal`]: crate::journal
 
@@ -20,7 +21,7 @@ use crate::{
 /// The owner in the store's stamp.
 const PROGRAM: &str = "dedup";
 
-/// The lines of every stream: they have no place that they could be missing from.
+/// The lines of every stream: there is no place that they could be missing from.
 const STREAM: Book = Book {
     number: 1,
     keeps_lines: false,
@@ -37,9 +38,9 @@ impl Stored {
         let out = Output::open(&config.out)?;
         out.refuse_as_input(stdin)?;
         out.lock(config.wait)?;
-        let book = out.readable().map_or(STREAM, |_| journal::FILE);
+        let book = out.kept().map_or(STREAM, |_| journal::FILE);
         let mut journal = Journal::open(&config.seen, PROGRAM, book, config.wait)?;
-        if let Some(file) = out.readable() {
+        if let Some(file) = out.kept() {
             let missing = journal.catch_up(file, out.path())?;
             if missing > 0 {
                 say(&format!(
@@ -66,7 +67,7 @@ impl State for Stored {
     }
 
     fn commit(&mut self, mut lines: &[u8]) -> Result<(), Error> {
-        if let Some(file) = self.out.readable() {
+        if let Some(file) = self.out.kept() {
             // IMPORTANT: store before out. What the store knows the file gets at the next start;
             // what the file held beyond the store would be taken for somebody else's.
             self.journal.record(lines)?;
@@ -77,7 +78,9 @@ impl State for Stored {
             let (part, rest) = lines.split_at(self.out.part(lines));
             // The other way round, for the same reason as with the text files.
             let appended = self.out.append(part);
-            let whole = appended.as_ref().map_or_else(|torn| torn.whole, |()| part.len());
+            let whole = appended
+                .as_ref()
+                .map_or_else(|torn| torn.whole, |()| part.len());
             self.journal.record(&part[..whole])?;
             appended.map_err(|torn| self.out.failure(torn.source))?;
             lines = rest;
