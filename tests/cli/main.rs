@@ -27,3 +27,12 @@ mod live;
 mod usage;
 // The lab's shipping handler.
 mod ship;
+// The lab's shipping handler, each order once.
+#[cfg(feature = "sled")]
+mod ship_idempotent;
+// The state in a store.
+#[cfg(feature = "sled")]
+mod stored;
+// The state in a store, killed at random moments.
+#[cfg(feature = "sled")]
+mod stored_crash;

@@ -52,6 +52,9 @@ fn a_wrong_call_is_code_2_names_the_argument_and_writes_nothing() {
         (&["--seen"], "--seen"),
         (&["--seen="], "--seen"),
         (&["--out", ""], "--out"),
+        (&["--store", "redb"], "'redb'"),
+        #[cfg(not(feature = "sled"))]
+        (&["--store", "sled"], "feature 'sled'"),
         (&["--wait", "soon"], "'soon'"),
         (&["--wait", "86401"], "86400"),
         (&["--verbose=yes"], "--verbose"),
@@ -59,6 +62,9 @@ fn a_wrong_call_is_code_2_names_the_argument_and_writes_nothing() {
     let ship = [
         (&["--fixed"][..], "--fixed"),
         (&["--processed="], "--processed"),
+        (&["--state="], "--state"),
+        #[cfg(not(feature = "sled"))]
+        (&["--idempotent"], "feature 'sled'"),
         (&["x"], "x"),
     ];
     let dedup = dedup.iter().map(|case| (DEDUP, case));

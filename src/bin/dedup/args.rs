@@ -13,6 +13,8 @@ use crate::error::Error;
 
 /// The lab's own paths (consumer lab, step 6).
 const DEFAULT_SEEN: &str = "/root/kafka/seen.txt";
+/// Beside the script's file, and never in its place.
+const DEFAULT_STORE: &str = "/root/kafka/seen.store";
 const DEFAULT_OUT: &str = "/root/kafka/processed-dedup.txt";
 
 /// A wait is for a writer that is about to finish, not a schedule.
@@ -21,13 +23,18 @@ const WAIT_SECONDS_MAX: u64 = 86_400;
 pub(crate) const HELP: &str = "\
 Usage: dedup [OPTIONS] < LINES
 
-Reads lines from standard input. A line that is not in the seen file is appended
-to the out file, and then to the seen file. Lines are compared as bytes. What
-was seen stays seen over restarts and crashes.
+Reads lines from standard input. A line that was not seen before is appended to
+the out file and remembered. Lines are compared as bytes. What was seen stays
+seen over restarts and crashes.
 
 Options:
-      --seen PATH     the lines seen so far, one a line; a regular file, created
-                      when missing  [default: /root/kafka/seen.txt]
+      --store KIND    how the lines seen are kept  [default: text]
+                      text: in a file, one a line, as the lab's script does
+                      sled: in a store directory; out is kept in step with it
+      --seen PATH     where they are kept: a regular file, or with --store sled
+                      a directory; created when missing
+                      [default: /root/kafka/seen.txt,
+                      with --store sled /root/kafka/seen.store]
       --out PATH      where new lines go: a file, which is appended to, a pipe
                       or a device  [default: /root/kafka/processed-dedup.txt]
       --wait SECONDS  wait up to this long for another dedup that uses a file
@@ -39,11 +46,22 @@ Options:
 Environment:
   DEDUP_SEEN, DEDUP_OUT  as --seen and --out, which win; empty means unset
 
-What holds:
+What holds with --store text:
   New lines are on disk in the out file before they are marked as seen, so a
   stop at any moment loses none: feed the same input again. The lines in flight
   at the stop, at most 4 MiB and one line, may then be written twice.
   A file that does not end in a newline gets one before anything is appended.
+
+What holds with --store sled:
+  Lines are recorded in the store, each record atomic and durable, before they
+  are appended to the out file. The next start appends what the file lacks of
+  them, so a stop at any moment neither loses nor repeats a line.
+  So out belongs to the store: if it is missing, all of it is written again; for
+  a new out use a new store. If somebody else wrote into it, it is refused and
+  left as it is. To go on from older files, move out away and feed it.
+  A pipe, a device and standard output cannot be looked at again: there the
+  lines are written first and recorded then, and those in flight at a stop may
+  come twice, as with --store text.
 
 Exit codes:
   0  every line was handled (or the reader of standard output went away)
@@ -59,9 +77,28 @@ pub(crate) enum Command {
     Version,
 }
 
+/// How the lines seen are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Store {
+    Text,
+    #[cfg(feature = "sled")]
+    Sled,
+}
+
+impl Store {
+    fn default_path(self) -> &'static str {
+        match self {
+            Self::Text => DEFAULT_SEEN,
+            #[cfg(feature = "sled")]
+            Self::Sled => DEFAULT_STORE,
+        }
+    }
+}
+
 /// A run, every default filled in.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Config {
+    pub(crate) store: Store,
     pub(crate) seen: PathBuf,
     pub(crate) out: PathBuf,
     pub(crate) wait: Duration,
@@ -71,6 +108,7 @@ pub(crate) struct Config {
 /// What was typed.
 #[derive(Default)]
 struct Typed {
+    store: Option<OsString>,
     seen: Option<OsString>,
     out: Option<OsString>,
     wait: Option<OsString>,
@@ -92,6 +130,7 @@ pub(crate) fn parse(
             Short('h') | Long("help") => return Ok(Command::Help),
             Short('V') | Long("version") => return Ok(Command::Version),
             Short('v') | Long("verbose") => typed.verbose = true,
+            Long("store") => typed.store = Some(parser.value().map_err(usage)?),
             Long("seen") => typed.seen = Some(parser.value().map_err(usage)?),
             Long("out") => typed.out = Some(parser.value().map_err(usage)?),
             Long("wait") => typed.wait = Some(parser.value().map_err(usage)?),
@@ -116,12 +155,30 @@ fn resolve(
             .filter(|value| !value.is_empty())
             .map_or_else(|| PathBuf::from(default), PathBuf::from)),
     };
+    let store = typed.store.as_deref().map_or(Ok(Store::Text), store)?;
     Ok(Config {
-        seen: path("--seen", typed.seen, "DEDUP_SEEN", DEFAULT_SEEN)?,
+        store,
+        seen: path("--seen", typed.seen, "DEDUP_SEEN", store.default_path())?,
         out: path("--out", typed.out, "DEDUP_OUT", DEFAULT_OUT)?,
         wait: typed.wait.as_deref().map_or(Ok(Duration::ZERO), wait)?,
         verbose: typed.verbose,
     })
+}
+
+fn store(typed: &OsStr) -> Result<Store, Error> {
+    match typed.to_str() {
+        Some("text") => Ok(Store::Text),
+        #[cfg(feature = "sled")]
+        Some("sled") => Ok(Store::Sled),
+        #[cfg(not(feature = "sled"))]
+        Some("sled") => Err(Error::Usage(
+            "--store sled is not in this build; build with the feature 'sled'".to_owned(),
+        )),
+        _ => Err(Error::Usage(format!(
+            "--store takes text or sled, not '{}'",
+            typed.to_string_lossy()
+        ))),
+    }
 }
 
 fn wait(typed: &OsStr) -> Result<Duration, Error> {
@@ -169,6 +226,18 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "sled")]
+    fn a_store_has_a_default_of_its_own_and_the_same_flag_and_variable() {
+        let seen = |args, environment| config(args, environment).seen;
+        let sled = ["--store", "sled"];
+        assert_eq!(seen(&sled, &[]), PathBuf::from("/root/kafka/seen.store"));
+        let environment = [("DEDUP_SEEN", "from-env")];
+        assert_eq!(seen(&sled, &environment), PathBuf::from("from-env"));
+        let text = config(&["--store=text"], &[]);
+        assert_eq!(text, config(&[], &[]));
+    }
+
+    #[test]
     fn an_empty_variable_is_an_unset_one() {
         let empty = [("DEDUP_SEEN", ""), ("DEDUP_OUT", "")];
         assert_eq!(config(&[], &empty), config(&[], &[]));
@@ -186,6 +255,7 @@ mod tests {
     fn the_help_names_the_defaults_that_hold() {
         for text in [
             DEFAULT_SEEN,
+            DEFAULT_STORE,
             DEFAULT_OUT,
             &format!("at most {WAIT_SECONDS_MAX}"),
         ] {

@@ -52,6 +52,11 @@ pub(crate) enum Error {
     )]
     Mark { path: PathBuf, source: io::Error },
 
+    /// The store, or the file that is kept in step with it.
+    #[cfg(feature = "sled")]
+    #[error(transparent)]
+    Journal(#[from] crate::journal::Error),
+
     /// Standard output is the out file and its reader went away. A pipeline's own status tells
     /// whether the reader was content, so this is not a failure of ours.
     #[error("the reader of standard output is gone")]

@@ -2,7 +2,9 @@
 //! restarts. A drop-in for the consumer lab's `dedup.sh`: the state is the script's own two text
 //! files, and either may go on where the other stopped. `dedup --help` says how to call it.
 //!
-//! # What holds
+//! With `--store sled` the state is a store of the library's instead; see [`stored`].
+//!
+//! # What holds for the text files
 //!
 //! - A line is written to the out file, and is on disk there, before it is marked in the seen
 //!   file. So whatever stops the program (a signal, a full disk, a power cut, a reader that goes
@@ -30,6 +32,9 @@ mod args;
 mod error;
 mod files;
 mod index;
+#[cfg(feature = "sled")]
+#[path = "../journal/mod.rs"]
+mod journal;
 mod lines;
 mod lock;
 mod output;
@@ -37,6 +42,8 @@ mod plain;
 mod run;
 mod seen;
 mod stdin;
+#[cfg(feature = "sled")]
+mod stored;
 
 fn main() -> ExitCode {
     match dispatch() {

@@ -12,6 +12,7 @@ use crate::{
     append::{self, Torn},
     error::Error,
     files, lock,
+    stdin::Stdin,
 };
 
 /// How much is written to a stream before it is marked: what a pipe holds, so that a kill costs
@@ -52,8 +53,26 @@ impl Output {
         self.metadata.is_file().then_some(&self.file)
     }
 
+    /// The file, where its content is this program's own to keep. What the shell redirected is
+    /// not: `> new` begins an empty one at each call.
+    pub(crate) fn kept(&self) -> Option<&File> {
+        self.readable().filter(|_| !self.is_stdout)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A file that is fed with its own end never comes to an end.
+    pub(crate) fn refuse_as_input(&self, stdin: &Stdin) -> Result<(), Error> {
+        let input = stdin.metadata().map_err(Error::Input)?;
+        if self.readable().is_some() && files::same(&self.metadata, &input) {
+            return Err(Error::Refused {
+                path: self.path.clone(),
+                reason: "standard input is the out file; it would be fed with its own output",
+            });
+        }
+        Ok(())
     }
 
     /// Keeps other writers away. A stream has no place where two could collide.

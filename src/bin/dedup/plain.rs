@@ -41,19 +41,13 @@ impl Plain {
         stdin: &Stdin,
         wait: Duration,
     ) -> Result<Self, Error> {
-        let refuse = |reason| {
-            Err(Error::Refused {
-                path: out.path().to_path_buf(),
-                reason,
-            })
-        };
         if files::same(out.metadata(), &seen.metadata()?) {
-            return refuse("the seen file and the out file are the same file; give each its own");
+            return Err(Error::Refused {
+                path: out.path().to_path_buf(),
+                reason: "the seen file and the out file are the same file; give each its own",
+            });
         }
-        let input = stdin.metadata().map_err(Error::Input)?;
-        if out.readable().is_some() && files::same(out.metadata(), &input) {
-            return refuse("standard input is the out file; it would be fed with its own output");
-        }
+        out.refuse_as_input(stdin)?;
         out.lock(wait)?;
         let mut plain = Self { seen, out };
         if let Some(end) = plain.seen.load()? {
@@ -136,13 +130,13 @@ fn warn(path: &Path, what: &str) {
 }
 
 impl State for Plain {
-    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> u64 {
+    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error> {
         let mut count = 0;
         self.seen.insert(block, |line| {
             new.extend_from_slice(line);
             count += 1;
         });
-        count
+        Ok(count)
     }
 
     fn commit(&mut self, mut lines: &[u8]) -> Result<(), Error> {
@@ -159,5 +153,9 @@ impl State for Plain {
             lines = rest;
         }
         self.seen.sync()
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        Ok(())
     }
 }

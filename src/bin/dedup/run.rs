@@ -2,8 +2,15 @@
 
 use std::{fmt, time::Instant};
 
+#[cfg(feature = "sled")]
+use crate::stored::Stored;
 use crate::{
-    args::Config, error::Error, lines::Lines, output::Output, plain::Plain, seen::Seen,
+    args::{Config, Store},
+    error::Error,
+    lines::Lines,
+    output::Output,
+    plain::Plain,
+    seen::Seen,
     stdin::Stdin,
 };
 
@@ -17,12 +24,15 @@ pub(crate) trait State {
     /// Appends the lines of a block to `new` that were not seen, and returns their number. They
     /// are taken for seen from here on, so that a copy in the same batch is none; that is in
     /// memory only, until [`State::commit`].
-    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> u64;
+    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error>;
 
     /// Hands over whole lines that were claimed, in order, and records them as seen. When it
     /// returns, both are as durable as the target can be. After an error the state must not be
     /// used again: what it holds in memory and what is recorded are no longer the same.
     fn commit(&mut self, lines: &[u8]) -> Result<(), Error>;
+
+    /// Ends the work in order. Nothing is lost where this is not reached.
+    fn finish(self) -> Result<(), Error>;
 }
 
 /// What a run did.
@@ -55,10 +65,19 @@ impl fmt::Display for Summary {
 pub(crate) fn run(config: &Config) -> Result<Summary, Error> {
     let started = Instant::now();
     let stdin = Stdin::open().map_err(Error::Input)?;
-    let seen = Seen::open(&config.seen, config.wait)?;
-    let out = Output::open(&config.out)?;
-    let mut state = Plain::open(seen, out, &stdin, config.wait)?;
-    let (read, written) = filter(stdin, &mut state)?;
+    let (read, written) = match config.store {
+        Store::Text => {
+            let seen = Seen::open(&config.seen, config.wait)?;
+            let out = Output::open(&config.out)?;
+            let state = Plain::open(seen, out, &stdin, config.wait)?;
+            filter(stdin, state)?
+        }
+        #[cfg(feature = "sled")]
+        Store::Sled => {
+            let state = Stored::open(config, &stdin)?;
+            filter(stdin, state)?
+        }
+    };
     Ok(Summary {
         read,
         written,
@@ -66,7 +85,7 @@ pub(crate) fn run(config: &Config) -> Result<Summary, Error> {
     })
 }
 
-fn filter(stdin: Stdin, state: &mut impl State) -> Result<(u64, u64), Error> {
+fn filter(stdin: Stdin, mut state: impl State) -> Result<(u64, u64), Error> {
     let (mut read, mut written) = (0, 0);
     let mut lines = Lines::new(stdin);
     let mut batch = Vec::new();
@@ -74,7 +93,7 @@ fn filter(stdin: Stdin, state: &mut impl State) -> Result<(u64, u64), Error> {
         let filled = lines.fill();
         let block = lines.whole();
         read += count(block);
-        written += state.claim(block, &mut batch);
+        written += state.claim(block, &mut batch)?;
         // A producer that pauses gets its lines through now; one that does not fills the batch.
         // What was read before a failure or the end is handled in either case.
         let more = matches!(filled, Ok(true));
@@ -86,6 +105,7 @@ fn filter(stdin: Stdin, state: &mut impl State) -> Result<(u64, u64), Error> {
             batch.shrink_to(2 * BATCH_BYTES);
         }
         if !filled.map_err(Error::Input)? {
+            state.finish()?;
             return Ok((read, written));
         }
     }

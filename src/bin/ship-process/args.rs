@@ -19,6 +19,16 @@ Dies at the line 'order-2' unless SHIP_FIXED is 1; the lines before it stay.
 Options:
       --processed PATH  the file that is appended to, created when it is missing
                         [default: /root/kafka/processed.txt]
+      --idempotent      process each order once, however often it comes: orders
+                        are recorded in a store before they are appended, and
+                        what the file lacks of them is appended at the next
+                        start, so that a stop at any moment neither loses nor
+                        repeats one. An order that was processed before is
+                        skipped, order-2 too. The file must be the store's own
+                        from the first byte on
+      --state DIR       the store; implies --idempotent
+                        [default: the processed file's path with .store at its
+                        end]
   -h, --help            print this
   -V, --version         print the version
 
@@ -45,6 +55,9 @@ pub(crate) enum Command {
 pub(crate) struct Config {
     pub(crate) processed: PathBuf,
     pub(crate) fixed: bool,
+    /// The store's directory, when each order is to be processed once.
+    #[cfg(feature = "sled")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// Reads the arguments (without the program's name) and the environment.
@@ -58,11 +71,14 @@ pub(crate) fn parse(
     let usage = |error: lexopt::Error| Error::Usage(error.to_string());
     let mut parser = lexopt::Parser::from_args(args);
     let mut processed = environment("SHIP_PROCESSED").filter(|value| !value.is_empty());
+    let (mut idempotent, mut state) = (false, None);
     while let Some(arg) = parser.next().map_err(usage)? {
         match arg {
             Short('h') | Long("help") => return Ok(Command::Help),
             Short('V') | Long("version") => return Ok(Command::Version),
             Long("processed") => processed = Some(parser.value().map_err(usage)?),
+            Long("idempotent") => idempotent = true,
+            Long("state") => state = Some(parser.value().map_err(usage)?),
             other => return Err(usage(other.unexpected())),
         }
     }
@@ -70,10 +86,27 @@ pub(crate) fn parse(
     if processed.is_empty() {
         return Err(Error::Usage("--processed is empty; it takes a path".into()));
     }
+    if state.as_ref().is_some_and(|state| state.is_empty()) {
+        return Err(Error::Usage(
+            "--state is empty; it takes a directory".into(),
+        ));
+    }
+    let state = state.or_else(|| {
+        let mut beside = processed.clone();
+        beside.push(".store");
+        idempotent.then_some(beside)
+    });
+    #[cfg(not(feature = "sled"))]
+    if state.is_some() {
+        let absent = "--idempotent is not in this build; build with the feature 'sled'";
+        return Err(Error::Usage(absent.into()));
+    }
     let fixed = environment("SHIP_FIXED").is_some_and(|value| value == "1");
     Ok(Command::Run(Config {
         processed: processed.into(),
         fixed,
+        #[cfg(feature = "sled")]
+        state: state.map(PathBuf::from),
     }))
 }
 
@@ -114,6 +147,19 @@ mod tests {
         assert_eq!(
             config(&["--processed", "flag"], &environment).processed,
             PathBuf::from("flag")
+        );
+    }
+
+    #[test]
+    #[cfg(feature = "sled")]
+    fn a_state_directory_alone_is_the_wish_to_be_idempotent() {
+        let state = |args| config(args, &[("SHIP_PROCESSED", "dir/file")]).state;
+        assert_eq!(state(&[]), None);
+        assert_eq!(state(&["--idempotent"]), Some("dir/file.store".into()));
+        assert_eq!(state(&["--state", "seen"]), Some("seen".into()));
+        assert_eq!(
+            state(&["--idempotent", "--state=seen"]),
+            Some("seen".into())
         );
     }
 }

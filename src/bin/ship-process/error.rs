@@ -19,6 +19,20 @@ pub(crate) enum Error {
     #[error("{path}: cannot write: {source}", path = path.display())]
     Write { path: PathBuf, source: io::Error },
 
+    /// What the file is compared with at the next start must be a file.
+    #[cfg(feature = "sled")]
+    #[error("{path}: --idempotent needs a regular file, for it is read again at the next start",
+        path = path.display())]
+    NotAFile { path: PathBuf },
+
+    #[cfg(feature = "sled")]
+    #[error("{path}: in use by another process; let it finish", path = path.display())]
+    Locked { path: PathBuf },
+
+    #[cfg(feature = "sled")]
+    #[error(transparent)]
+    Journal(#[from] crate::journal::Error),
+
     /// The bug that the lab is about.
     #[error("died at order-2 with {processed} lines processed; set SHIP_FIXED=1 to fix it")]
     Died { processed: usize },

@@ -5,6 +5,8 @@
 //! The lab rests on what it does *not* do: it does not deduplicate, reorder or shorten, so that
 //! "lost = committed - processed" and "duplicates = lines - distinct lines" come out right.
 //!
+//! With `--idempotent` it does not: an order is processed once, however often the lab rewinds.
+//!
 //! # Exit codes
 //!
 //! 0: every line is in the processed file. 1: it died at `order-2`, or reading or writing failed.
@@ -20,6 +22,11 @@ use crate::{args::Command, error::Error};
 
 mod args;
 mod error;
+#[cfg(feature = "sled")]
+mod idempotent;
+#[cfg(feature = "sled")]
+#[path = "../journal/mod.rs"]
+mod journal;
 mod processed;
 mod run;
 

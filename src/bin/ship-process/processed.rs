@@ -41,6 +41,17 @@ impl Processed {
         })
     }
 
+    /// The file, if it is a regular one.
+    #[cfg(feature = "sled")]
+    pub(crate) fn regular(&self) -> Option<&File> {
+        self.is_file.then_some(&self.file)
+    }
+
+    #[cfg(feature = "sled")]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Appends whole lines; when it returns they are on disk, if that is where the file is.
     pub(crate) fn append(&self, lines: &[u8]) -> Result<(), Error> {
         self.write(lines).map_err(|source| Error::Write {

@@ -2,7 +2,12 @@
 
 use std::io::{self, Read};
 
+#[cfg(feature = "sled")]
+use crate::idempotent;
 use crate::{args::Config, error::Error, processed::Processed};
+
+/// The line that the lab's bug dies at.
+pub(crate) const DEADLY: &[u8] = b"order-2\n";
 
 /// Reads every order, then processes them in order.
 ///
@@ -12,11 +17,12 @@ pub(crate) fn run(config: &Config) -> Result<(), Error> {
     // Opened before anything is read: orders taken off a pipe for a file that cannot be written
     // would be lost without need.
     let processed = Processed::open(&config.processed)?;
-    let mut orders = Vec::new();
-    io::stdin().read_to_end(&mut orders).map_err(Error::Input)?;
-    if orders.last().is_some_and(|last| *last != b'\n') {
-        orders.push(b'\n');
+    #[cfg(feature = "sled")]
+    if let Some(state) = &config.state {
+        let journal = idempotent::open(&processed, state)?;
+        return idempotent::process(&processed, journal, &read_orders()?, config.fixed);
     }
+    let orders = read_orders()?;
     let (safe, died) = if config.fixed {
         (orders.len(), None)
     } else {
@@ -26,11 +32,21 @@ pub(crate) fn run(config: &Config) -> Result<(), Error> {
     died.map_or(Ok(()), |processed| Err(Error::Died { processed }))
 }
 
+/// All of standard input, the last line's newline added where it is missing.
+fn read_orders() -> Result<Vec<u8>, Error> {
+    let mut orders = Vec::new();
+    io::stdin().read_to_end(&mut orders).map_err(Error::Input)?;
+    if orders.last().is_some_and(|last| *last != b'\n') {
+        orders.push(b'\n');
+    }
+    Ok(orders)
+}
+
 /// How many bytes come before the order that kills, and how many lines those are, if it is there.
 fn until_death(orders: &[u8]) -> (usize, Option<usize>) {
     let mut safe = 0;
     for (processed, line) in orders.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        if line == b"order-2\n" {
+        if line == DEADLY {
             return (safe, Some(processed));
         }
         safe += line.len();

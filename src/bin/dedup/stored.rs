@@ -1,0 +1,94 @@
+//! The state as a store of the library's, which also holds the lines themselves.
+//!
+//! A regular file is kept in step with the store, which comes first: see [`journal`]. A stream
+//! cannot be looked at again, and a redirected standard output is another file at each call. So
+//! they come first, as with the text files, and the store gets the keys alone: what was handed
+//! over and not recorded at a stop comes once more.
+//!
+//! [`journal`]: crate::journal
+
+use crate::{
+    args::Config,
+    error::Error,
+    journal::{self, Book, Journal},
+    lines::{content, split},
+    output::Output,
+    run::State,
+    say,
+    stdin::Stdin,
+};
+
+/// The owner in the store's stamp.
+const PROGRAM: &str = "dedup";
+
+/// The lines of every stream: there is no place that they could be missing from.
+const STREAM: Book = Book {
+    number: 1,
+    keeps_lines: false,
+};
+
+pub(crate) struct Stored {
+    journal: Journal,
+    out: Output,
+}
+
+impl Stored {
+    /// Opens the store and brings the out file to the length that it knows.
+    pub(crate) fn open(config: &Config, stdin: &Stdin) -> Result<Self, Error> {
+        let out = Output::open(&config.out)?;
+        out.refuse_as_input(stdin)?;
+        out.lock(config.wait)?;
+        let book = out.kept().map_or(STREAM, |_| journal::FILE);
+        let mut journal = Journal::open(&config.seen, PROGRAM, book, config.wait)?;
+        if let Some(file) = out.kept() {
+            let missing = journal.catch_up(file, out.path())?;
+            if missing > 0 {
+                say(&format!(
+                    "{}: {missing} bytes that the store holds were missing at its end and were \
+                     written",
+                    out.path().display()
+                ));
+            }
+        }
+        Ok(Self { journal, out })
+    }
+}
+
+impl State for Stored {
+    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error> {
+        let mut count = 0;
+        for line in split(block) {
+            if self.journal.claim(content(line))? {
+                new.extend_from_slice(line);
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    fn commit(&mut self, mut lines: &[u8]) -> Result<(), Error> {
+        if let Some(file) = self.out.kept() {
+            // IMPORTANT: store before out. What the store knows the file gets at the next start;
+            // what the file held beyond the store would be taken for somebody else's.
+            self.journal.record(lines)?;
+            self.journal.append(file, self.out.path(), lines)?;
+            return Ok(());
+        }
+        while !lines.is_empty() {
+            let (part, rest) = lines.split_at(self.out.part(lines));
+            // The other way round, for the same reason as with the text files.
+            let appended = self.out.append(part);
+            let whole = appended
+                .as_ref()
+                .map_or_else(|torn| torn.whole, |()| part.len());
+            self.journal.record(&part[..whole])?;
+            appended.map_err(|torn| self.out.failure(torn.source))?;
+            lines = rest;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        Ok(self.journal.finish()?)
+    }
+}

@@ -1,0 +1,202 @@
+//! An append-only file of distinct lines, kept in step with a store: what `dedup --store sled` and
+//! `ship-process --idempotent` have in common. It is written on the library's public face alone.
+//!
+//! # How a line gets into the file once
+//!
+//! A line's position in the store is its position in the file: the store's head is the length
+//! that the file has, or is about to have. The store comes first: keys, the lines themselves and
+//! the new length in one atomic, durable record. Then the file is appended to. So whatever stops
+//! the program, the store knows every line that the file holds and every byte that it lacks, and
+//! [`Journal::catch_up`] appends those: half a line is completed, none is lost, none comes twice.
+//!
+//! The file may lack any number of bytes at its end, also all. What it may not do is hold bytes
+//! that the store knows nothing of, or others than the store recorded: then somebody else wrote
+//! into it. Nothing of it is ever deleted or overwritten; the error says how to go on.
+//!
+//! # Lines longer than a record
+//!
+//! A store's record is bounded, a line is not. A longer line's pieces are recorded first, each in
+//! a record of its own and on a tape of their own, where a stop in the middle leaves unused bytes
+//! and nothing else. Then the line itself is, with the place of its pieces.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use idempotent_consumer::{
+    engine::{Engine, Look},
+    key::Scope,
+    store::{Owner, SledStore, StoreError},
+};
+
+pub(crate) use self::error::Error;
+use self::tape::{Place, Tape};
+
+mod catch_up;
+mod error;
+mod file;
+mod tape;
+
+/// A record is at most this long: four kilobytes below the library's bound for a unit that holds
+/// one result of the largest size (48 KiB and 64 KiB), of which its head and its keys take a part.
+const RECORD_BYTES_MAX: usize = 108 << 10;
+/// The longest line that is recorded in one piece; the library's bound for a result.
+const LINE_BYTES_MAX: usize = 64 << 10;
+/// What a line takes in a record besides itself: fingerprint, digest, position, place, length.
+const LINE_OVERHEAD_BYTES: usize = 16 + 8 + 10 + 8;
+
+const PIECES: Place = Place::new("pieces", 0);
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Which lines of a store are meant. All share their keys: a line that was handed over in one way
+/// is not handed over in another.
+#[derive(Clone, Copy)]
+pub(crate) struct Book {
+    /// Where positions are counted.
+    pub(crate) number: i32,
+    /// Whether the lines are recorded, to be read back, or their keys alone.
+    pub(crate) keeps_lines: bool,
+}
+
+/// The lines of one regular file.
+pub(crate) const FILE: Book = Book {
+    number: 0,
+    keeps_lines: true,
+};
+
+/// What was seen, on disk, and with the book of a file also what belongs in it.
+pub(crate) struct Journal {
+    engine: Engine,
+    lines: Tape,
+    /// Taken only when there is a line that needs it.
+    pieces: Option<Tape>,
+    /// What the record under way has grown to.
+    record_bytes: usize,
+    keeps_lines: bool,
+    directory: PathBuf,
+}
+
+impl Journal {
+    /// Opens the store at `directory`, or makes a new one, and waits up to `wait` for another
+    /// process that has it open.
+    ///
+    /// # Errors
+    /// Where the store refuses: in use, damaged, or filled by another program.
+    pub(crate) fn open(
+        directory: &Path,
+        program: &str,
+        book: Book,
+        wait: Duration,
+    ) -> Result<Self, Error> {
+        let store = open_store(directory, wait)?;
+        let owner = Owner {
+            group: program.to_owned(),
+            recipe: "line".to_owned(),
+            scope: "topic".to_owned(),
+        };
+        let engine = Engine::new(Arc::new(store), &owner, Scope::Topic)?;
+        let lines = Tape::take(&engine, Place::new("lines", book.number))?;
+        Ok(Self {
+            engine,
+            lines,
+            pieces: None,
+            record_bytes: 0,
+            keeps_lines: book.keeps_lines,
+            directory: directory.to_path_buf(),
+        })
+    }
+
+    /// Whether a line, given without newline, is new. It is taken for seen from here on, in
+    /// memory only, until it is [recorded](Journal::record).
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub(crate) fn claim(&self, content: &[u8]) -> Result<bool, Error> {
+        Ok(matches!(self.lines.look(content)?, Look::New))
+    }
+
+    /// Records whole lines that were claimed, in order. When it returns they are durable.
+    ///
+    /// # Errors
+    /// Where the store cannot be written: what was recorded until then stays, and the journal
+    /// must not be used again.
+    pub(crate) fn record(&mut self, lines: &[u8]) -> Result<(), Error> {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let content = line.strip_suffix(b"\n").unwrap_or(line);
+            if !self.keeps_lines {
+                self.make_room(LINE_OVERHEAD_BYTES)?;
+                self.lines.append(content, None, line.len())?;
+            } else if line.len() <= LINE_BYTES_MAX {
+                self.make_room(LINE_OVERHEAD_BYTES + line.len())?;
+                self.lines.append(content, Some(line), line.len())?;
+            } else {
+                let place = self.record_pieces(line)?.to_le_bytes();
+                self.make_room(LINE_OVERHEAD_BYTES + place.len())?;
+                self.lines.append(content, Some(&place), line.len())?;
+            }
+        }
+        self.commit()
+    }
+
+    /// Ends the work in order.
+    ///
+    /// # Errors
+    /// Where the store cannot be written; every line that was recorded is durable all the same.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        if let Some(pieces) = self.pieces {
+            pieces.finish()?;
+        }
+        self.lines.finish()?;
+        Ok(())
+    }
+
+    /// Records a long line in pieces and says where they begin on their tape.
+    fn record_pieces(&mut self, line: &[u8]) -> Result<u64, Error> {
+        // Not in one commit with the lines before: two tapes are not atomic together, and only
+        // this order never leaves a line whose pieces are missing.
+        self.commit()?;
+        let start = self.pieces()?.end();
+        for piece in line.chunks(LINE_BYTES_MAX) {
+            let pieces = self.pieces()?;
+            let key = pieces.end().to_le_bytes();
+            pieces.append(&key, Some(piece), piece.len())?;
+            self.engine.commit()?;
+        }
+        Ok(start)
+    }
+
+    fn pieces(&mut self) -> Result<&mut Tape, StoreError> {
+        let tape = match self.pieces.take() {
+            Some(tape) => tape,
+            None => Tape::take(&self.engine, PIECES)?,
+        };
+        Ok(self.pieces.insert(tape))
+    }
+
+    fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
+        if self.record_bytes + bytes > RECORD_BYTES_MAX {
+            self.commit()?;
+        }
+        self.record_bytes += bytes;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        self.engine.commit()?;
+        self.record_bytes = 0;
+        Ok(())
+    }
+}
+
+fn open_store(directory: &Path, wait: Duration) -> Result<SledStore, StoreError> {
+    let started = Instant::now();
+    loop {
+        match SledStore::open(directory) {
+            Err(StoreError::Locked { .. }) if started.elapsed() < wait => thread::sleep(RETRY),
+            opened => return opened,
+        }
+    }
+}
