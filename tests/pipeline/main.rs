@@ -8,6 +8,7 @@
 )]
 
 mod changed_topic;
+mod crashes;
 mod decisions;
 mod doubt;
 mod durability;

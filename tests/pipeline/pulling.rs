@@ -190,3 +190,22 @@ fn dropping_the_puller_stops_the_consumer() {
     let (effects, _) = consume(builder(&broker), store, 1);
     assert_eq!(effects, ["0:1:order-2=b"]);
 }
+
+#[test]
+fn a_partition_is_given_up_at_once_while_nobody_pulls() {
+    let broker = broker(2);
+    produce(&broker, 0, &[("order-1", "a")]);
+    produce(&broker, 1, &[("order-2", "b")]);
+    let (a, b) = (Scripted::new(), Scripted::new());
+    let runtime = runtime();
+    let pull = runtime.block_on(async {
+        // Far longer than this test may wait.
+        let patient = builder(&broker).drain_limit(Duration::from_secs(600));
+        patient.build(a.clone()).unwrap().pull()
+    });
+    wait_for("both partitions", || a.calls().len() == 2);
+    let other = Running::start(builder(&broker), b, |_| Ok(()));
+    other.wait(1);
+    other.stop();
+    drop(pull);
+}

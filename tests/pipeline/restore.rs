@@ -1,5 +1,7 @@
 //! Where the group is ahead of the store.
 
+use std::time::{Duration, Instant};
+
 use idempotent_consumer::{Error, Restore};
 
 use crate::scripted::Scripted;
@@ -38,11 +40,26 @@ fn keys_of_the_missing_stretch_are_read_without_a_handler_and_their_copies_recog
 
 #[test]
 fn a_copy_in_a_partition_that_needs_no_restore_waits_for_the_one_that_does() {
-    // Many times, since it is a race: the copy is alone in its partition and the stretch is long.
     let broker = forgetful(2, 2_000);
-    produce(&broker, 1, &[("order-1999", "order-1999"), ("new", "n")]);
-    let (effects, report) = consume(builder(&broker), Scripted::new(), 1);
-    assert_eq!(effects, ["1:1:new=n"]);
+    produce(
+        &broker,
+        1,
+        &[("order-1999", "order-1999"), ("new", "n"), ("last", "l")],
+    );
+    let store = Scripted::new();
+    store.block(true);
+    let running = Running::start(builder(&broker), store.clone(), |_| Ok(()));
+    running.wait_for("the restore's commit", || store.waiting() > 0);
+    let end = Instant::now() + Duration::from_millis(300);
+    while Instant::now() < end {
+        assert_eq!(running.effects.list(), [] as [&str; 0]);
+        std::thread::yield_now();
+    }
+    store.block(false);
+    running.wait(2);
+    let effects = running.effects.list();
+    let report = running.stop();
+    assert_eq!(effects, ["1:1:new=n", "1:2:last=l"]);
     assert_eq!(
         (report.counts.restored, report.counts.duplicate),
         (2_000, 1)
@@ -64,7 +81,7 @@ fn a_restore_that_ends_at_the_end_of_the_log_holds_up_no_other_partition() {
 fn a_restore_that_is_cut_short_does_not_move_the_group_back_and_is_taken_up_again() {
     let broker = forgetful(1, 3_000);
     let (store, operator) = (Scripted::new(), Operator::new(&broker));
-    let hasty = || builder(&broker).offset_interval(std::time::Duration::ZERO);
+    let hasty = || builder(&broker).offset_interval(Duration::ZERO);
     store.fail_after(1);
     let error = Running::start(hasty(), store.clone(), |_| Ok(())).error();
     assert!(matches!(error, Error::Store(_)), "{error}");

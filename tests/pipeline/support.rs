@@ -59,9 +59,13 @@ pub(crate) fn produce_numbered(
 }
 
 pub(crate) fn config(broker: &EmbeddedBroker) -> ClientConfig {
+    config_at(broker.bootstrap_servers())
+}
+
+pub(crate) fn config_at(bootstrap: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
-        .set("bootstrap.servers", broker.bootstrap_servers())
+        .set("bootstrap.servers", bootstrap)
         .set("group.id", "shipping")
         // The mock cluster lets a group that was left rest for the session time-out less a second.
         .set("session.timeout.ms", "1500")
