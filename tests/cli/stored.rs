@@ -6,8 +6,10 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::faults::watched;
 use crate::support::{
-    Finished, Lab, SHIP_PROCESS, assert_bytes, cannot_run, eventually, finish, read, run, start,
+    DEDUP, Finished, Lab, SHIP_PROCESS, assert_bytes, cannot_run, eventually, finish, read, run,
+    start,
 };
 
 /// `dedup` with the state in a store.
@@ -199,11 +201,29 @@ fn a_line_of_many_megabytes_is_kept_and_recognised() {
     input.extend_from_slice(b"\nb\n");
     feed(&lab, &input);
     assert_bytes(&read(lab.out()), &input, "the out file");
+    no_record_is_beside_the_log(&lab);
     fs::remove_file(lab.out()).unwrap();
     // One byte less is another line.
     feed(&lab, &input[3..]);
     let expected = [&input[..], &input[3..input.len() - 2]].concat();
     assert_bytes(&read(lab.out()), &expected, "the out file");
+}
+
+/// sled keeps a long record in a file of its own, which its flush does not cover.
+#[track_caller]
+fn no_record_is_beside_the_log(lab: &Lab) {
+    let beside = fs::read_dir(lab.path("seen.store/log/blobs")).unwrap();
+    assert_eq!(beside.count(), 0, "records are kept in files of their own");
+}
+
+#[test]
+fn a_large_batch_is_many_records() {
+    let lab = Lab::new();
+    let input = (0..400_000).flat_map(|number| format!("order-{number}\n").into_bytes());
+    let input: Vec<u8> = input.collect();
+    feed(&lab, &input);
+    no_record_is_beside_the_log(&lab);
+    assert_bytes(&read(lab.out()), &input, "the out file");
 }
 
 #[test]
@@ -306,6 +326,35 @@ fn lines_go_out_while_the_input_is_open() {
 }
 
 #[test]
+fn the_lines_are_on_disk_in_the_store_before_they_are_written_into_the_file() {
+    let cases = [
+        (DEDUP, "--store=sled --seen=state", "/processed-dedup.txt"),
+        (SHIP_PROCESS, "--state=state", "/processed.txt"),
+    ];
+    for (program, args, file) in cases {
+        let args: Vec<_> = args.split(' ').collect();
+        let Some(calls) = watched(&Lab::new(), program, &args) else {
+            return;
+        };
+        let call = |call: &str, name: &str| {
+            let wanted = format!("{call} {name}");
+            calls.iter().rposition(|call| *call == wanted).unwrap()
+        };
+        let first_write = format!("write {file}");
+        let written = calls.iter().position(|call| *call == first_write).unwrap();
+        let before = &calls[..written];
+        let synced = before
+            .iter()
+            .rposition(|call| call == "fdatasync /state/log/db");
+        let logged = before
+            .iter()
+            .rposition(|call| call == "pwrite64 /state/log/db");
+        assert!(logged.is_some() && logged < synced, "{calls:?}");
+        assert!(call("fdatasync", file) > written, "{calls:?}");
+    }
+}
+
+#[test]
 fn a_full_disk_under_the_out_file_loses_and_repeats_nothing() {
     let private = ["--mount", "--propagation", "private"];
     let possible = Command::new("unshare").args(private).arg("true").output();
@@ -317,7 +366,7 @@ fn a_full_disk_under_the_out_file_loses_and_repeats_nothing() {
     let text = Lab::new();
     text.feed(&input);
     fs::create_dir(lab.path("disk")).unwrap();
-    let program = crate::support::DEDUP;
+    let program = DEDUP;
     let script = format!(
         "mount -t tmpfs -o size=200k none disk || exit 99
          '{program}' --store sled < input; code=$?
@@ -342,7 +391,7 @@ fn a_full_disk_under_the_out_file_loses_and_repeats_nothing() {
 fn a_limit_that_stops_the_store_loses_and_repeats_nothing() {
     let (lab, input, text) = (Lab::new(), input(), Lab::new());
     text.feed(&input);
-    let program = crate::support::DEDUP;
+    let program = DEDUP;
     for kib in [1, 200, 600] {
         let script = format!("ulimit -f {kib}; trap '' XFSZ; exec '{program}' --store sled");
         let mut command = lab.command("bash");

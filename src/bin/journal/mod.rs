@@ -33,7 +33,7 @@ use idempotent_consumer::{
 };
 
 pub(crate) use self::error::Error;
-use self::tape::{Place, Tape};
+use self::tape::{Place, Record, Tape};
 
 mod catch_up;
 mod error;
@@ -184,6 +184,11 @@ impl Journal {
             self.engine.commit()?;
         }
         Ok(start)
+    }
+
+    fn piece_at(&mut self, position: u64) -> Result<Option<Record>, StoreError> {
+        let engine = self.engine.clone();
+        self.pieces()?.record_at(engine.store(), position)
     }
 
     fn pieces(&mut self) -> Result<&mut Tape, StoreError> {
