@@ -125,9 +125,18 @@ fn a_store_in_use_is_waited_for_as_long_as_asked() {
         refused(&finished, &["in use", &pid]);
     }
     lab.write("input", "a\nb\n");
-    let second = start(dedup(&lab).args(["--wait", "60"]), lab.path("input"));
+    let wait = ["--wait", "60"];
+    let second = start(dedup(&lab).args(wait), lab.path("input"));
+    // This one gets past the out file's lock and waits for the store's.
+    let mut third = dedup(&lab);
+    third.env("DEDUP_OUT", lab.path("third.txt"));
+    let third = start(third.args(wait), lab.path("input"));
+    eventually("it waits", || lab.path("third.txt").exists());
     drop(stdin);
     assert_eq!(finish(first).code, Some(0));
     assert_eq!(finish(second).code, Some(0));
-    assert_eq!(read(lab.out()), b"a\nb\n");
+    assert_eq!(finish(third).code, Some(0));
+    for out in [lab.out(), lab.path("third.txt")] {
+        assert_eq!(read(out), b"a\nb\n");
+    }
 }
