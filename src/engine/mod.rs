@@ -32,6 +32,7 @@
 
 mod committer;
 mod ledger;
+mod look;
 mod open_unit;
 
 use std::sync::atomic::{AtomicU64, Ordering};

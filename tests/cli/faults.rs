@@ -234,7 +234,7 @@ fn input_that_cannot_be_read_is_a_failure() {
 }
 
 /// The calls that write and sync the files of the lab, in order.
-fn watched(lab: &Lab, program: &str) -> Option<Vec<String>> {
+pub(crate) fn watched(lab: &Lab, program: &str, args: &[&str]) -> Option<Vec<String>> {
     let possible = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .output();
@@ -249,9 +249,10 @@ fn watched(lab: &Lab, program: &str) -> Option<Vec<String>> {
         "-o",
         "trace",
         "-e",
-        "trace=write,fdatasync,fsync",
+        "trace=write,pwrite64,fdatasync,fsync",
         program,
     ]);
+    command.args(args);
     command.env("SHIP_PROCESSED", lab.path("processed.txt"));
     assert_eq!(run(&mut command, "a\nb\n").code, Some(0));
     let trace = String::from_utf8(read(lab.path("trace"))).unwrap();
@@ -276,14 +277,14 @@ fn the_out_file_is_on_disk_before_the_seen_file_is_written() {
         "write /seen.txt",
         "fdatasync /seen.txt",
     ];
-    if let Some(calls) = watched(&Lab::new(), DEDUP) {
+    if let Some(calls) = watched(&Lab::new(), DEDUP, &[]) {
         assert_eq!(calls, expected);
     }
 }
 
 #[test]
 fn processed_lines_are_on_disk_at_the_end() {
-    if let Some(calls) = watched(&Lab::new(), SHIP_PROCESS) {
+    if let Some(calls) = watched(&Lab::new(), SHIP_PROCESS, &[]) {
         assert_eq!(calls, ["write /processed.txt", "fsync /processed.txt"]);
     }
 }

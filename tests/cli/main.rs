@@ -33,6 +33,3 @@ mod ship_idempotent;
 // The state in a store.
 #[cfg(feature = "sled")]
 mod stored;
-// The state in a store, killed at random moments.
-#[cfg(feature = "sled")]
-mod stored_crash;

@@ -2,7 +2,7 @@
 //! restarts. A drop-in for the consumer lab's `dedup.sh`: the state is the script's own two text
 //! files, and either may go on where the other stopped. `dedup --help` says how to call it.
 //!
-//! With `--store sled` the state is a store of the library's instead; see [`stored`].
+//! With `--store sled` the state is a store of the library's instead; see `stored.rs`.
 //!
 //! # What holds for the text files
 //!

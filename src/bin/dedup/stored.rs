@@ -11,7 +11,6 @@ use crate::{
     args::Config,
     error::Error,
     journal::{self, Book, Journal},
-    lines::{content, split},
     output::Output,
     run::State,
     say,
@@ -57,12 +56,10 @@ impl Stored {
 impl State for Stored {
     fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error> {
         let mut count = 0;
-        for line in split(block) {
-            if self.journal.claim(content(line))? {
-                new.extend_from_slice(line);
-                count += 1;
-            }
-        }
+        self.journal.claim(block, |line| {
+            new.extend_from_slice(line);
+            count += 1;
+        })?;
         Ok(count)
     }
 

@@ -53,22 +53,14 @@ impl Journal {
         let start = place.map_err(|_| self.not_a_line(part.start))?;
         let mut done = 0;
         while done < part.length {
-            let pieces = self.pieces()?.end();
-            let record = match &self.pieces {
-                Some(tape) if start + done < pieces => {
-                    tape.record_at(self.engine.store(), start + done)?
-                }
-                _ => None,
-            };
-            let record = record.ok_or_else(|| self.not_a_line(part.start))?;
-            for piece in record.parts() {
-                if piece.start != start + done {
-                    return Err(self.not_a_line(part.start));
-                }
-                let bytes = piece.recorded.ok_or_else(|| self.not_a_line(part.start))?;
-                self.restore_bytes(part.start + done, bytes, file, path, length)?;
-                done += bytes.len() as u64;
-            }
+            // A record of this tape holds one piece.
+            let record = self.piece_at(start + done)?;
+            let piece = record.as_ref().and_then(|record| record.parts().next());
+            let piece = piece.filter(|piece| piece.start == start + done && piece.length > 0);
+            let bytes = piece.and_then(|piece| piece.recorded);
+            let bytes = bytes.ok_or_else(|| self.not_a_line(part.start))?;
+            self.restore_bytes(part.start + done, bytes, file, path, length)?;
+            done += bytes.len() as u64;
         }
         Ok(())
     }

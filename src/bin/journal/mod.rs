@@ -33,7 +33,7 @@ use idempotent_consumer::{
 };
 
 pub(crate) use self::error::Error;
-use self::tape::{Place, Tape};
+use self::tape::{Place, Record, Tape};
 
 mod catch_up;
 mod error;
@@ -47,6 +47,9 @@ const RECORD_BYTES_MAX: usize = 108 << 10;
 const LINE_BYTES_MAX: usize = 64 << 10;
 /// What a line takes in a record besides itself: fingerprint, digest, position, place, length.
 const LINE_OVERHEAD_BYTES: usize = 16 + 8 + 10 + 8;
+
+/// How many lines are looked up together: their waits for memory overlap.
+const GROUP_LINES: usize = 512;
 
 const PIECES: Place = Place::new("pieces", 0);
 const RETRY: Duration = Duration::from_millis(20);
@@ -109,13 +112,28 @@ impl Journal {
         })
     }
 
-    /// Whether a line, given without newline, is new. It is taken for seen from here on, in
-    /// memory only, until it is [recorded](Journal::record).
+    /// Gives the lines of a block of whole lines to `new`, in order, that were not seen. They are
+    /// taken for seen from here on, in memory only, until they are [recorded](Journal::record).
     ///
     /// # Errors
     /// Where the store cannot be read.
-    pub(crate) fn claim(&self, content: &[u8]) -> Result<bool, Error> {
-        Ok(matches!(self.lines.look(content)?, Look::New))
+    pub(crate) fn claim(&self, block: &[u8], mut new: impl FnMut(&[u8])) -> Result<(), Error> {
+        let mut lines = split(block);
+        let (mut group, mut looks) = (Vec::new(), Vec::new());
+        loop {
+            group.clear();
+            group.extend(lines.by_ref().take(GROUP_LINES));
+            if group.is_empty() {
+                return Ok(());
+            }
+            let contents = group.iter().map(|line| content(line));
+            self.lines.look_all(contents, &mut looks)?;
+            for (line, look) in group.iter().zip(&looks) {
+                if *look == Look::New {
+                    new(line);
+                }
+            }
+        }
     }
 
     /// Records whole lines that were claimed, in order. When it returns they are durable.
@@ -124,8 +142,8 @@ impl Journal {
     /// Where the store cannot be written: what was recorded until then stays, and the journal
     /// must not be used again.
     pub(crate) fn record(&mut self, lines: &[u8]) -> Result<(), Error> {
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let content = line.strip_suffix(b"\n").unwrap_or(line);
+        for line in split(lines) {
+            let content = content(line);
             if !self.keeps_lines {
                 self.make_room(LINE_OVERHEAD_BYTES)?;
                 self.lines.append(content, None, line.len())?;
@@ -168,6 +186,11 @@ impl Journal {
         Ok(start)
     }
 
+    fn piece_at(&mut self, position: u64) -> Result<Option<Record>, StoreError> {
+        let engine = self.engine.clone();
+        self.pieces()?.record_at(engine.store(), position)
+    }
+
     fn pieces(&mut self) -> Result<&mut Tape, StoreError> {
         let tape = match self.pieces.take() {
             Some(tape) => tape,
@@ -189,6 +212,20 @@ impl Journal {
         self.record_bytes = 0;
         Ok(())
     }
+}
+
+fn split(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', block).map(move |newline| {
+        let line = &block[start..=newline];
+        start = newline + 1;
+        line
+    })
+}
+
+/// What is compared of a line: all but its newline.
+fn content(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 fn open_store(directory: &Path, wait: Duration) -> Result<SledStore, StoreError> {

@@ -39,9 +39,15 @@ impl Tape {
         self.end
     }
 
-    pub(crate) fn look(&self, key: &[u8]) -> Result<Look, StoreError> {
-        // Where the line will lie is known only when it is appended, and decides nothing here.
-        self.ledger.look(&self.ledger.candidate(0, key, None))
+    /// Looks keys up and claims the new ones.
+    pub(crate) fn look_all<'a>(
+        &self,
+        keys: impl Iterator<Item = &'a [u8]>,
+        looks: &mut Vec<Look>,
+    ) -> Result<(), StoreError> {
+        // Where a line will lie is known only when it is appended, and decides nothing here.
+        let candidates = keys.map(|key| self.ledger.candidate(0, key, None));
+        self.ledger.look_all(&candidates.collect::<Vec<_>>(), looks)
     }
 
     /// Appends `length` bytes under a key. They take effect with the engine's next commit.

@@ -14,7 +14,7 @@ use crate::{
     error::Error,
     journal::{FILE, Journal},
     processed::Processed,
-    run::DEADLY,
+    run::until_death,
 };
 
 /// The owner in the store's stamp.
@@ -54,25 +54,21 @@ pub(crate) fn process(
     orders: &[u8],
     fixed: bool,
 ) -> Result<(), Error> {
-    let (mut new, mut count, mut died) = (Vec::new(), 0, false);
-    for order in orders.split_inclusive(|byte| *byte == b'\n') {
-        if !journal.claim(order.strip_suffix(b"\n").unwrap_or(order))? {
-            continue;
-        }
-        died = order == DEADLY && !fixed;
-        if died {
-            break;
-        }
-        new.extend_from_slice(order);
-        count += 1;
-    }
+    let mut new = Vec::new();
+    journal.claim(orders, |order| new.extend_from_slice(order))?;
+    let (safe, died) = if fixed {
+        (new.len(), None)
+    } else {
+        until_death(&new)
+    };
+    new.truncate(safe);
     if !new.is_empty() {
         journal.record(&new)?;
         journal.append(regular(processed)?, processed.path(), &new)?;
     }
-    if died {
+    if let Some(processed) = died {
         // As a crash would: the store is not left in order.
-        return Err(Error::Died { processed: count });
+        return Err(Error::Died { processed });
     }
     Ok(journal.finish()?)
 }

@@ -6,9 +6,6 @@ use std::io::{self, Read};
 use crate::idempotent;
 use crate::{args::Config, error::Error, processed::Processed};
 
-/// The line that the lab's bug dies at.
-pub(crate) const DEADLY: &[u8] = b"order-2\n";
-
 /// Reads every order, then processes them in order.
 ///
 /// # Errors
@@ -43,10 +40,10 @@ fn read_orders() -> Result<Vec<u8>, Error> {
 }
 
 /// How many bytes come before the order that kills, and how many lines those are, if it is there.
-fn until_death(orders: &[u8]) -> (usize, Option<usize>) {
+pub(crate) fn until_death(orders: &[u8]) -> (usize, Option<usize>) {
     let mut safe = 0;
     for (processed, line) in orders.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        if line == DEADLY {
+        if line == b"order-2\n" {
             return (safe, Some(processed));
         }
         safe += line.len();

@@ -9,10 +9,8 @@ use std::{
     process::{Child, Stdio},
 };
 
-use crate::{
-    stored::{dedup, feed},
-    support::{Lab, Random, assert_bytes, eventually, read},
-};
+use super::{dedup, feed};
+use crate::support::{Lab, Random, assert_bytes, eventually, read};
 
 fn rounds() -> usize {
     env::var("DEDUP_KILL_ROUNDS").map_or(30, |rounds| rounds.parse().unwrap())
