@@ -4,6 +4,7 @@
 # Without it, a failure inside `$(...)` would go on to the next line.
 shopt -s inherit_errexit
 
+readonly CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/idempotent-consumer
 work=''
 current_step=''
 step_started=0
@@ -16,6 +17,16 @@ die() {
 }
 
 in_ci() { [[ -n ${CI:-} ]]; }
+
+# librdkafka's configure fails below a path with a space; cargo can build elsewhere.
+leave_spaced_path() {
+    if [[ $TEST_ROOT != *[[:space:]]* || -n ${CARGO_TARGET_DIR:-} ]]; then return; fi
+    local sum
+    sum=$(cksum <<<"$TEST_ROOT")
+    export CARGO_TARGET_DIR=$CACHE/target-${sum%% *}
+    printf '%s\n' "the path of this repository has a space, which librdkafka cannot be built below:" \
+        "building in CARGO_TARGET_DIR=$CARGO_TARGET_DIR"
+}
 
 # step NAME: runs `step_NAME`. Not in a condition: there, bash would run it with errexit off.
 step() {

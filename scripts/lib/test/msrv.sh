@@ -38,7 +38,7 @@ old_compiler() {
         printf '%s\n' "$path"
         return
     fi
-    path=${XDG_CACHE_HOME:-$HOME/.cache}/idempotent-consumer/rust-$version
+    path=$CACHE/rust-$version
     if [[ ! -x $path/rustc ]]; then
         unpack_debian_compiler "$version" "$path" >&2 || return 1
     fi
