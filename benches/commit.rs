@@ -40,7 +40,7 @@ fn main() -> Outcome<()> {
         let bytes = bytes_on_disk(directory.path())?;
         Ok((per_second(keys, took), (bytes / keys as u64).to_string()))
     })?;
-    println!("{}", contest.table("bytes on disk a key"));
+    println!("{}", contest.table(Some("bytes on disk a key")));
     Ok(())
 }
 

@@ -16,6 +16,7 @@ mod topic;
 
 use std::time::Duration;
 
+use idempotent_consumer::store::Durability;
 use support::{Contest, Outcome, per_second, setting};
 use topic::Topic;
 
@@ -24,10 +25,12 @@ const PARTITIONS: [i32; 2] = [1, 4];
 const RUN_LIMIT: Duration = Duration::from_secs(120);
 /// What our consumer sets where the user says nothing.
 const OUR_SETTINGS: [(&str, &str); 2] = [("fetch.queue.backoff.ms", "10"), ("check.crcs", "true")];
-const CONTENDERS: [&str; 3] = [
+const CONTENDERS: [&str; 5] = [
+    "raw `StreamConsumer`, with our `fetch.queue.backoff.ms=10` and `check.crcs=true`",
     "raw `StreamConsumer`, its defaults",
-    "raw, with our `fetch.queue.backoff.ms=10` and `check.crcs=true`",
     "`IdempotentConsumer`, `Durability::Power`",
+    "`IdempotentConsumer`, `Durability::Process`",
+    "`IdempotentConsumer`, in memory",
 ];
 
 fn main() -> Outcome<()> {
@@ -53,16 +56,18 @@ fn main() -> Outcome<()> {
         let outcome = contest.run(rounds, |index| {
             let took = runtime.block_on(async {
                 match index {
-                    0 => raw::run(&topic, &[]).await,
-                    1 => raw::run(&topic, &OUR_SETTINGS).await,
-                    _ => ours::run(&topic).await,
+                    0 => raw::run(&topic, &OUR_SETTINGS).await,
+                    1 => raw::run(&topic, &[]).await,
+                    2 => ours::on_disk(&topic, Durability::Power).await,
+                    3 => ours::on_disk(&topic, Durability::Process).await,
+                    _ => ours::in_memory(&topic).await,
                 }
             })?;
             Ok((per_second(records, took), String::new()))
         });
         runtime.block_on(topic.delete())?;
         outcome?;
-        println!("{}", contest.table(""));
+        println!("{}", contest.table(None));
     }
     Ok(())
 }

@@ -4,22 +4,31 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use idempotent_consumer::key;
-use idempotent_consumer::store::{Durability, SledStore, Store as _};
+use idempotent_consumer::store::{Durability, MemoryStore, SledStore, Store};
 use idempotent_consumer::{Delivery, Effects, IdempotentConsumer};
 use tokio_util::sync::CancellationToken;
 
 use crate::RUN_LIMIT;
-use crate::support::{Outcome, on_disk};
+use crate::support::{self, Outcome};
 use crate::topic::Topic;
 
 /// Between two looks at the store: a thousandth of the shortest run.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Consumes the topic once; from the first record to the last durable mark.
-pub(crate) async fn run(topic: &Topic) -> Outcome<Duration> {
-    let directory = on_disk()?;
-    let options = SledStore::options().durability(Durability::Power);
-    let store = Arc::new(options.open(directory.path().join("store"))?);
+pub(crate) async fn on_disk(topic: &Topic, durability: Durability) -> Outcome<Duration> {
+    let directory = support::on_disk()?;
+    let options = SledStore::options().durability(durability);
+    run(topic, options.open(directory.path().join("store"))?).await
+}
+
+pub(crate) async fn in_memory(topic: &Topic) -> Outcome<Duration> {
+    run(topic, MemoryStore::new()).await
+}
+
+/// Consumes the topic once; from the first record to the last mark that is as durable as the
+/// store makes it.
+async fn run(topic: &Topic, store: impl Store) -> Outcome<Duration> {
+    let store = Arc::new(store);
     let consumer = IdempotentConsumer::builder(topic.fresh_group())
         .topics([topic.name.as_str()])
         .key(key::record_key())
@@ -47,7 +56,7 @@ pub(crate) async fn run(topic: &Topic) -> Outcome<Duration> {
 }
 
 /// Records below the store's heads: the topic's offsets begin at 0 and have no gaps.
-fn durable(store: &SledStore) -> usize {
+fn durable(store: &impl Store) -> usize {
     let heads = store.heads();
     let heads = heads.iter().filter_map(|(_, head)| head.as_ref());
     heads

@@ -47,6 +47,8 @@ impl Contest {
         for round in 0..rounds {
             for turn in 0..self.rows.len() {
                 let index = (round + turn) % self.rows.len();
+                // What the one before left to be written must not delay this one's syncs.
+                rustix::fs::sync();
                 let (rate, note) = contender(index)?;
                 let row = &mut self.rows[index];
                 eprintln!("round {}: {}: {rate:.0} {}", round + 1, row.name, self.unit);
@@ -59,23 +61,25 @@ impl Contest {
 
     /// A Markdown table. A ratio is the median of the rounds' ratios: the machine may differ from
     /// round to round, hardly within one.
-    pub(crate) fn table(&self, note: &str) -> String {
+    pub(crate) fn table(&self, note: Option<&str>) -> String {
         let mut out = format!(
-            "### {}\n\n| | {}, median | slowest to fastest | ratio, median | ratio, worst to best | {note} |\n\
-             | --- | ---: | ---: | ---: | ---: | ---: |\n",
+            "### {}\n\n| | {}, median | slowest to fastest | ratio, median | ratio, worst to best |",
             self.title, self.unit
         );
-        let Some(base) = self.rows.first() else {
-            return out;
-        };
+        let mut ruler = "\n| --- | ---: | ---: | ---: | ---: |".to_owned();
+        if let Some(note) = note {
+            out.extend([" ", note, " |"]);
+            ruler.push_str(" ---: |");
+        }
+        out.push_str(&ruler);
+        let base = self.rows.first().map_or(&[][..], |row| &row.rates);
         for row in &self.rows {
-            let pairs = row.rates.iter().zip(&base.rates);
-            let ratios: Vec<f64> = pairs.map(|(rate, base)| rate / base).collect();
-            let (rates, ratios) = (Spread::of(&row.rates), Spread::of(&ratios));
+            let ratios = row.rates.iter().zip(base).map(|(rate, base)| rate / base);
+            let (rates, ratios) = (Spread::of(row.rates.clone()), Spread::of(ratios.collect()));
             // Writing to a string does not fail.
-            let _ = writeln!(
+            let _ = write!(
                 out,
-                "| {} | {:.0} | {:.0} to {:.0} | {:.2} | {:.2} to {:.2} | {} |",
+                "\n| {} | {:.0} | {:.0} to {:.0} | {:.2} | {:.2} to {:.2} |",
                 row.name,
                 rates.median,
                 rates.lowest,
@@ -83,9 +87,12 @@ impl Contest {
                 ratios.median,
                 ratios.lowest,
                 ratios.highest,
-                row.note,
             );
+            if note.is_some() {
+                out.extend([" ", &row.note, " |"]);
+            }
         }
+        out.push('\n');
         out
     }
 }
@@ -97,14 +104,15 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(values: &[f64]) -> Self {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+    fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        let last = values.len().saturating_sub(1);
         Self {
             lowest: at(0),
-            median: at(sorted.len() / 2),
-            highest: at(sorted.len().saturating_sub(1)),
+            // The middle one, or between the middle two.
+            median: f64::midpoint(at(last / 2), at(last.div_ceil(2))),
+            highest: at(last),
         }
     }
 }

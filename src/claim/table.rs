@@ -5,6 +5,7 @@
 //! key at the same time: the second waits until the first is durable, or has failed.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -54,14 +55,24 @@ impl Hasher for Through {
 }
 
 #[derive(Default)]
+struct InFlight {
+    held: HashMap<Fingerprint, Held, BuildHasherDefault<Through>>,
+    /// Threads that wait for one of them. Waking is a system call even where nobody waits, and
+    /// releasing happens for every record.
+    waiting: usize,
+}
+
+#[derive(Default)]
 struct Shard {
-    held: Mutex<HashMap<Fingerprint, Held, BuildHasherDefault<Through>>>,
+    in_flight: Mutex<InFlight>,
     released: Condvar,
 }
 
 impl Shard {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Fingerprint, Held, BuildHasherDefault<Through>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,24 +94,29 @@ impl Claims {
 
     /// Takes the key for `holder`, unless somebody has it.
     pub(crate) fn take(&self, key: Fingerprint, holder: HolderId, mark: Mark) -> Claim {
-        let mut held = self.shard(&key).lock();
-        match held.get(&key) {
-            None => {
-                held.insert(key, Held { holder, mark });
+        match self.shard(&key).lock().held.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(Held { holder, mark });
                 Claim::Taken
             }
-            Some(other) if other.holder == holder => Claim::Own(other.mark),
-            Some(_) => Claim::Elsewhere,
+            Entry::Occupied(other) if other.get().holder == holder => Claim::Own(other.get().mark),
+            Entry::Occupied(_) => Claim::Elsewhere,
         }
     }
 
     /// Lets go of a key, if it is `holder`'s.
     pub(crate) fn release(&self, key: &Fingerprint, holder: HolderId) {
         let shard = self.shard(key);
-        let mut held = shard.lock();
-        if held.get(key).is_some_and(|other| other.holder == holder) {
-            held.remove(key);
-            drop(held);
+        let mut in_flight = shard.lock();
+        let Entry::Occupied(held) = in_flight.held.entry(*key) else {
+            return;
+        };
+        if held.get().holder != holder {
+            return;
+        }
+        held.remove();
+        if in_flight.waiting > 0 {
+            drop(in_flight);
             shard.released.notify_all();
         }
     }
@@ -108,12 +124,16 @@ impl Claims {
     /// Waits until nobody holds the key, for at most `limit`; says whether it is free.
     pub(crate) fn wait_free(&self, key: &Fingerprint, limit: Duration) -> bool {
         let shard = self.shard(key);
-        let held = shard.lock();
-        let (held, _) = shard
+        let mut in_flight = shard.lock();
+        // Counted under the lock that a release holds: it sees this waiter, or this waiter sees
+        // the key gone.
+        in_flight.waiting += 1;
+        let (mut in_flight, _) = shard
             .released
-            .wait_timeout_while(held, limit, |held| held.contains_key(key))
+            .wait_timeout_while(in_flight, limit, |now| now.held.contains_key(key))
             .unwrap_or_else(PoisonError::into_inner);
-        !held.contains_key(key)
+        in_flight.waiting -= 1;
+        !in_flight.held.contains_key(key)
     }
 }
 

@@ -31,18 +31,38 @@ impl Known {
     }
 }
 
-/// The table of known keys. Many threads look up, one commits.
-#[derive(Default)]
-pub(super) struct Index(RwLock<HashTable<Known>>);
+/// A power of two, and so many that a table that has to grow fits the processor's cache. One
+/// table for all spent as long on growing as on everything else.
+const TABLES: usize = 256;
+/// Keys inserted under one lock. Look-ups wait for a few microseconds, not for a whole unit.
+const INSERTED_AT_ONCE: usize = 64;
+
+/// The known keys. Many threads look up, one commits.
+///
+/// One lock for all tables: a lock for each would be taken for each key, and nothing is read from
+/// memory ahead of an atomic operation, while the misses of many plain reads overlap.
+pub(super) struct Index(RwLock<Box<[HashTable<Known>]>>);
+
+impl Default for Index {
+    fn default() -> Self {
+        Self(RwLock::new((0..TABLES).map(|_| HashTable::new()).collect()))
+    }
+}
+
+/// A key's table. By the last byte: the first eight choose the place within the table.
+fn table_of(key: &Fingerprint) -> usize {
+    let [.., last] = key.as_bytes();
+    usize::from(*last) % TABLES
+}
 
 impl Index {
     /// One answer a key, in order.
     pub(super) fn lookup(&self, keys: &[Fingerprint], found: &mut Vec<Option<Mark>>) {
         found.clear();
-        // A panic cannot leave the table half changed: slots are plain data.
-        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        // A panic cannot leave a table half changed: slots are plain data.
+        let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
         found.extend(keys.iter().map(|key| {
-            table
+            tables[table_of(key)]
                 .find(key.low(), |known| known.fingerprint == *key)
                 .map(Known::mark)
         }));
@@ -50,28 +70,33 @@ impl Index {
 
     /// Adds a unit's keys. The first mark of a key stands: it names the record that took effect.
     pub(super) fn insert(&self, unit: &CommitUnit) {
-        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for entry in &unit.entries {
-            let result = if entry.result.is_some() {
-                HAS_RESULT
-            } else {
-                0
-            };
-            let known = Known {
-                fingerprint: entry.fingerprint,
-                offset: entry.offset,
-                value_digest: entry.value_digest,
-                id_and_result: unit.id.0 | result,
-            };
-            let hash = known.fingerprint.low();
-            let same = |other: &Known| other.fingerprint == known.fingerprint;
-            if let Slot::Vacant(slot) = table.entry(hash, same, |other| other.fingerprint.low()) {
-                slot.insert(known);
+        for entries in unit.entries.chunks(INSERTED_AT_ONCE) {
+            let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            for entry in entries {
+                let result = if entry.result.is_some() {
+                    HAS_RESULT
+                } else {
+                    0
+                };
+                let known = Known {
+                    fingerprint: entry.fingerprint,
+                    offset: entry.offset,
+                    value_digest: entry.value_digest,
+                    id_and_result: unit.id.0 | result,
+                };
+                let hash = known.fingerprint.low();
+                let same = |other: &Known| other.fingerprint == known.fingerprint;
+                let table = &mut tables[table_of(&known.fingerprint)];
+                if let Slot::Vacant(slot) = table.entry(hash, same, |other| other.fingerprint.low())
+                {
+                    slot.insert(known);
+                }
             }
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).len()
+        let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        tables.iter().map(HashTable::len).sum()
     }
 }
