@@ -1,5 +1,7 @@
 //! Producers.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -55,11 +57,11 @@ pub(crate) fn produce<K: AsRef<str>>(kafka: &Kafka, topic: &str, partition: i32,
     producer.flush(DEADLINE).unwrap();
 }
 
-/// A stream of records: `total` keys over all partitions, every fifth followed by a copy of an
-/// earlier one, in its partition.
+/// A stream of records: at most `total` keys over all partitions, every fifth followed by copies
+/// of earlier ones, each in its partition.
 pub(crate) struct Feed {
-    pub(crate) keys: Vec<String>,
-    thread: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<String>>,
 }
 
 /// Keys produced in one go, before the pause.
@@ -73,41 +75,44 @@ impl Feed {
         total: usize,
         pause: Duration,
     ) -> Self {
-        let keys: Vec<_> = (0..total).map(|number| format!("key-{number}")).collect();
         let (bootstrap, topic) = (kafka.bootstrap().to_owned(), topic.to_owned());
-        let sent = keys.clone();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let producer = producer(&bootstrap, &[]);
             let send_number = |number: usize| {
+                let key = format!("key-{number}");
                 let partition = i32::try_from(number % partitions).unwrap();
-                send(
-                    &producer,
-                    &topic,
-                    partition,
-                    &sent[number],
-                    sent[number].as_bytes(),
-                );
+                send(&producer, &topic, partition, &key, key.as_bytes());
             };
-            for number in 0..total {
-                send_number(number);
-                if number % 5 == 0 {
+            let mut sent = 0;
+            while sent < total && !stopped.load(Ordering::Relaxed) {
+                send_number(sent);
+                if sent % 5 == 0 {
                     // As near as a retry, and as far as a second session.
-                    send_number(number.saturating_sub(partitions));
-                    send_number(number / 2);
+                    send_number(sent.saturating_sub(partitions));
+                    send_number(sent / 2);
                 }
-                if number % BURST == 0 {
+                sent += 1;
+                if sent % BURST == 0 {
                     producer.poll(Duration::ZERO);
                     std::thread::sleep(pause);
                 }
             }
             producer.flush(DEADLINE).unwrap();
+            (0..sent).map(|number| format!("key-{number}")).collect()
         });
-        Self { keys, thread }
+        Self { stop, thread }
     }
 
-    /// Waits until all of it is in the topic.
+    /// Waits until all of it is in the topic, and gives the keys.
     pub(crate) fn wait(self) -> Vec<String> {
-        self.thread.join().unwrap();
-        self.keys
+        self.thread.join().unwrap()
+    }
+
+    /// Ends it early.
+    pub(crate) fn stop(self) -> Vec<String> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.wait()
     }
 }
