@@ -89,7 +89,8 @@ const CONSUMER_RULES: &[Rule] = &[
     Rule {
         names: &["enable.partition.eof"],
         breaks: is_true,
-        reason: "ends of partitions are not reported by this crate",
+        reason: "librdkafka's batch call takes the end of a partition for a record, and a pause \
+                 behind it, as every cooperative rebalance makes one, then skips the next record",
         fix: "remove it",
     },
     Rule {
@@ -159,8 +160,7 @@ pub(crate) const CONSUMER_FORCED: &[(&str, &str)] = &[
     ("enable.auto.offset.store", "false"),
     ("isolation.level", "read_committed"),
     ("check.crcs", "true"),
-    // A restore ends where the partition does, be it behind a gap.
-    ("enable.partition.eof", "true"),
+    ("enable.partition.eof", "false"),
 ];
 
 /// `earliest`: an idempotent consumer can afford repeats, not losses. The back-off: librdkafka

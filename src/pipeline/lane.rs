@@ -4,7 +4,7 @@
 //! claims that are answered from elsewhere.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::doubt::Doubt;
 use super::report::Counts;
@@ -23,6 +23,9 @@ use crate::store::Mark;
 /// How long one read waits for records: how late a stop is noticed.
 const READ_WAIT: Duration = Duration::from_millis(50);
 /// How often it is asked whether another partition's restore is over.
+/// How long a silent partition is waited for before its end is asked for: several of librdkafka's
+/// fetches, each of which the broker answers within half a second.
+const RESTORE_SILENCE: Duration = Duration::from_secs(3);
 const RESTORE_WAIT: Duration = Duration::from_millis(5);
 /// Records decided about at once. Few, so that what a look-up said is rarely old when it is used.
 const WINDOW: usize = 256;
@@ -79,6 +82,8 @@ pub(crate) struct Lane {
     restore_until: NextOffset,
     /// Until that is done.
     restoring: Option<Restoring>,
+    /// Since when no record has come, while it is.
+    silent_since: Option<Instant>,
     doubt: Doubt,
     counts: Counts,
     /// Whether the driver wants to see copies.
@@ -117,6 +122,7 @@ impl Lane {
             position: lease.head.map_or(NextOffset::ZERO, |head| head.next),
             restore_until: beginning.restore_until,
             restoring: beginning.restoring,
+            silent_since: None,
             doubt: Doubt::new(&lease, beginning.committed),
             shows_copies: beginning.shows_copies,
             ledger: beginning.ledger,
@@ -213,7 +219,9 @@ impl Lane {
         let batch = match &self.batch {
             Some(batch) if self.prepared_to < batch.len() => Arc::clone(batch),
             batch => {
-                if batch.as_ref().is_some_and(|batch| batch.reached_end()) && !self.restored() {
+                let empty = batch.as_ref().is_some_and(|batch| batch.len() == 0);
+                if self.restoring.is_some() && self.has_reached_restored(empty) && !self.restored()
+                {
                     return Ok(());
                 }
                 self.shared.count(&mut self.counts);
@@ -365,6 +373,28 @@ impl Lane {
             self.restoring = None;
         }
         true
+    }
+
+    /// Whether nothing is left to be restored. A gap before the committed offset (a transaction
+    /// marker, compaction) never comes as a record, and no partition is handled while one of them
+    /// is being restored: so a silence ends it too, where the group stands at the partition's end.
+    fn has_reached_restored(&mut self, empty: bool) -> bool {
+        if self.position >= self.restore_until {
+            return true;
+        }
+        if !empty {
+            self.silent_since = None;
+            return false;
+        }
+        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < RESTORE_SILENCE {
+            return false;
+        }
+        self.silent_since = None;
+        // The answer also says that the broker can be reached: else its silence means nothing.
+        self.reader
+            .watermarks()
+            .is_ok_and(|(_, high)| high <= self.restore_until)
     }
 
     fn keyless(

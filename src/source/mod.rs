@@ -19,8 +19,6 @@ pub(crate) trait Batch: Send + Sync {
     fn len(&self) -> usize;
     /// The record at `index`, below [`len`](Batch::len).
     fn record(&self, index: usize) -> Option<Record<'_>>;
-    /// Whether the partition had no more records at some moment since the batch before.
-    fn reached_end(&self) -> bool;
 }
 
 /// Reads one assigned partition. Used by one thread; dropped before the partition is given back.

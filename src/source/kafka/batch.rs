@@ -1,9 +1,13 @@
-//! Messages from a partition's own queue, borrowed where librdkafka put them: their bytes stay
-//! there until the batch is dropped. The unsafe code for that is here, behind a safe face.
+//! librdkafka's batch call on a partition's own queue. All of the crate's unsafe code is here,
+//! behind a safe face.
 //!
-//! Taken one by one: librdkafka's batch call (2.12) takes the end of a partition, which comes as a
-//! message too, for a record. A pause right behind it, and every cooperative rebalance pauses all
-//! partitions, then goes on one record too far: that record is lost.
+//! rdkafka hands over one message a call, with an event, a lock and an `Arc` each; the batch call
+//! was measured to be 1.3 to 1.5 times as fast. The messages' bytes stay where librdkafka put
+//! them until the batch is dropped.
+//!
+//! Ends of partitions must not be asked for (`enable.partition.eof`): they come as messages with
+//! the offset of the next record, the batch call of librdkafka 2.12 moves its position behind them,
+//! and a pause right there, as every cooperative rebalance makes one, skips that record for good.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -25,11 +29,14 @@ pub(super) struct PartitionQueue {
     partition: TopicPartition,
     /// The queue must not outlive its client.
     consumer: Arc<BaseConsumer<Context>>,
+    /// Room for the pointers of one call, kept between calls.
+    room: Vec<*mut sys::rd_kafka_message_t>,
     /// Came behind records that were handed out first.
     broken: Option<SourceError>,
 }
 
-// SAFETY: librdkafka's queues are locked inside and may be used from any thread.
+// SAFETY: librdkafka's queues are locked inside and may be used from any thread; `room` is empty
+// between calls.
 unsafe impl Send for PartitionQueue {}
 
 impl PartitionQueue {
@@ -56,6 +63,7 @@ impl PartitionQueue {
             queue,
             partition,
             consumer,
+            room: Vec::new(),
             broken: None,
         })
     }
@@ -75,24 +83,17 @@ impl PartitionQueue {
         }
         let mut fetched = Fetched {
             messages: Vec::new(),
-            reached_end: false,
             topic: self.partition.clone(),
             _consumer: Arc::clone(&self.consumer),
         };
-        let mut wait = wait;
-        while fetched.messages.len() < max {
-            let Some(message) = self.next(wait)? else {
-                break;
-            };
-            fetched.messages.push(message);
-            wait = Duration::ZERO;
+        self.take_into(&mut fetched.messages, max, Duration::ZERO)?;
+        if fetched.messages.is_empty() {
+            // The call waits until it has all that it was asked for: so for one, then the rest.
+            self.take_into(&mut fetched.messages, 1, wait)?;
+            if !fetched.messages.is_empty() && max > 1 {
+                self.take_into(&mut fetched.messages, max - 1, Duration::ZERO)?;
+            }
         }
-        let ends = |message: &Message| {
-            message.error() == Some(RDKafkaRespErr::RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        };
-        let count = fetched.messages.len();
-        fetched.messages.retain(|message| !ends(message));
-        fetched.reached_end = fetched.messages.len() < count;
         // Errors come as messages in between. What was read before one is handed out; then the
         // error ends the reading, so that nothing behind it is taken for its successor.
         if let Some(place) = fetched
@@ -114,19 +115,39 @@ impl PartitionQueue {
         }
     }
 
-    /// The next message, if it comes within `wait`.
-    fn next(&self, wait: Duration) -> Result<Option<Message>, SourceError> {
+    /// One call: at most `max` messages, or what has come when `wait` is over.
+    fn take_into(
+        &mut self,
+        messages: &mut Vec<Message>,
+        max: usize,
+        wait: Duration,
+    ) -> Result<(), SourceError> {
+        self.room.resize(max, ptr::null_mut());
         let wait_ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the queue is alive; the message that is returned is owned from here on.
-        let raw = unsafe { sys::rd_kafka_consume_queue(self.queue.as_ptr(), wait_ms) };
-        if let Some(raw) = NonNull::new(raw) {
-            return Ok(Some(Message::new(raw)));
-        }
-        // SAFETY: reads the calling thread's last error code.
-        match unsafe { sys::rd_kafka_last_error() } {
-            RDKafkaRespErr::RD_KAFKA_RESP_ERR__TIMED_OUT => Ok(None),
-            code => Err(self.failed(None, describe(code))),
-        }
+        // SAFETY: `room` has space for `max` pointers, and the queue is alive.
+        let count = unsafe {
+            sys::rd_kafka_consume_batch_queue(
+                self.queue.as_ptr(),
+                wait_ms,
+                self.room.as_mut_ptr(),
+                max,
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            self.room.clear();
+            // SAFETY: reads the calling thread's last error code.
+            let code = unsafe { sys::rd_kafka_last_error() };
+            return Err(self.failed(None, describe(code)));
+        };
+        let taken = self
+            .room
+            .drain(..)
+            .take(count)
+            .filter_map(NonNull::new)
+            .map(Message::new);
+        messages.extend(taken);
+        self.room.clear();
+        Ok(())
     }
 
     fn failed(&self, offset: Option<i64>, message: String) -> SourceError {
@@ -273,17 +294,12 @@ impl Drop for Message {
 /// The messages of one call.
 pub(super) struct Fetched {
     messages: Vec<Message>,
-    reached_end: bool,
     topic: TopicPartition,
     /// Messages must be destroyed before their client is; fields drop in this order.
     _consumer: Arc<BaseConsumer<Context>>,
 }
 
 impl Batch for Fetched {
-    fn reached_end(&self) -> bool {
-        self.reached_end
-    }
-
     fn len(&self) -> usize {
         self.messages.len()
     }
