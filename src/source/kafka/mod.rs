@@ -179,13 +179,11 @@ impl Source for KafkaSource {
     }
 
     fn cluster_id(&self, limit: Duration) -> Result<Option<String>, SourceError> {
-        let id = self.consumer.client().fetch_cluster_id(limit);
-        if id.is_none() {
-            // No answer is not the answer "none": ask for anything, and pass its error on.
-            self.consumer
-                .fetch_metadata(self.topics.first().map(String::as_str), limit)
-                .map_err(SourceError::client("reaching the cluster"))?;
-        }
-        Ok(id)
+        // Asked for first: the id comes with any metadata, and waiting for it alone connects only
+        // with librdkafka's next tick, up to a second later. And no answer is not the answer "none".
+        self.consumer
+            .fetch_metadata(self.topics.first().map(String::as_str), limit)
+            .map_err(SourceError::client("reaching the cluster"))?;
+        Ok(self.consumer.client().fetch_cluster_id(limit))
     }
 }
