@@ -114,11 +114,11 @@ impl Place {
 
 /// Fails with one line for each breach, so that one run names them all.
 pub(crate) fn no_breach(rule: &str, breaches: &[Place]) {
-    let list: String = breaches
+    let list: Vec<_> = breaches
         .iter()
-        .map(|place| format!("\n{}{}", place.path, place.said))
+        .map(|place| format!("{}{}", place.path, place.said))
         .collect();
-    assert!(breaches.is_empty(), "{rule}:{list}");
+    assert!(list.is_empty(), "{rule}:\n{}", list.join("\n"));
 }
 
 /// The lines of code below `rooms` that `breaks` is true for.
