@@ -1,0 +1,117 @@
+//! Which part may name what.
+
+use crate::tree::{Place, has_any, lines, lines_but, no_breach, says};
+
+const ALL_CODE: [&str; 4] = ["src/", "tests/", "examples/", "benches/"];
+
+/// What each room may not know. Stages meet in `record`, `error` and `store`; only `pipeline` and
+/// `consumer` know all of them.
+const UNKNOWN: [(&str, &str); 8] = [
+    (
+        "src/store/",
+        "source pipeline claim handler engine consumer audit retry testkit",
+    ),
+    (
+        "src/key/",
+        "source pipeline claim handler engine consumer audit retry testkit store",
+    ),
+    (
+        "src/claim/",
+        "source pipeline handler engine consumer audit retry testkit",
+    ),
+    (
+        "src/handler/",
+        "source pipeline claim engine consumer audit retry testkit store",
+    ),
+    (
+        "src/engine/",
+        "source pipeline handler consumer audit retry testkit",
+    ),
+    (
+        "src/source/",
+        "pipeline claim handler consumer retry testkit store key",
+    ),
+    (
+        "src/retry/",
+        "source pipeline claim handler engine consumer audit testkit store key",
+    ),
+    (
+        "src/testkit/",
+        "source pipeline claim handler engine consumer audit retry store key",
+    ),
+];
+
+#[test]
+fn only_the_kafka_source_and_the_test_kit_name_rdkafka() {
+    let allowed = ["src/source/kafka/", "src/testkit/"];
+    let named = |line: &str| says(line, "rdkafka") || says(line, "rdkafka_sys");
+    no_breach(
+        "rdkafka is named elsewhere",
+        &lines_but(&["src/"], &allowed, named),
+    );
+}
+
+#[test]
+fn only_its_own_store_names_sled() {
+    // The store's module has the engine's name.
+    let named = |line: &str| has_any(line, &["sled::", "use sled"]) && !line.contains("self::sled");
+    no_breach(
+        "sled is named elsewhere",
+        &lines_but(&["src/"], &["src/store/sled/"], named),
+    );
+}
+
+#[test]
+fn a_room_knows_only_the_rooms_below_it() {
+    let mut breaches: Vec<Place> = Vec::new();
+    for (room, unknown) in UNKNOWN {
+        let paths: Vec<_> = unknown
+            .split(' ')
+            .map(|name| format!("crate::{name}"))
+            .collect();
+        breaches.extend(lines(&[room], |line| {
+            paths.iter().any(|path| says(line, path))
+        }));
+    }
+    no_breach("a room is known that should not be", &breaches);
+}
+
+#[test]
+fn the_binaries_live_on_public_names() {
+    // They are crates of their own, so the compiler sees to it, unless it is talked round. Two
+    // binaries may share a module that lies beside them.
+    let ways_round = ["\"../../", "include!", "doc(hidden)"];
+    no_breach(
+        "a way round what is public",
+        &lines(&["src/"], |line| has_any(line, &ways_round)),
+    );
+}
+
+#[test]
+fn unsafe_code_stands_where_librdkafka_is_called_and_nowhere_else() {
+    let kit = "src/testkit/broker.rs";
+    let allowed = [
+        "src/source/kafka/batch.rs",
+        "src/source/kafka/commit.rs",
+        kit,
+    ];
+    let is_unsafe = |line: &str| says(line, "unsafe") || says(line, "unsafe_code");
+    no_breach(
+        "unsafe code elsewhere",
+        &lines_but(&ALL_CODE, &allowed, is_unsafe),
+    );
+    // One call of the mock cluster's is missing in rdkafka.
+    let places = lines(&[kit], |line| says(line, "unsafe"));
+    assert!(places.len() <= 1, "{kit} has more than one unsafe place");
+}
+
+#[test]
+fn metrics_are_recorded_in_one_file() {
+    let macros = ["counter!", "gauge!", "histogram!"];
+    no_breach(
+        "a metric is recorded elsewhere",
+        &lines_but(&["src/"], &["src/metrics.rs"], |line| {
+            has_any(line, &macros)
+        }),
+    );
+}
