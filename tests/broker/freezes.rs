@@ -36,7 +36,11 @@ fn a_member_that_was_frozen_past_its_session_reads_every_partition_to_its_end() 
     std::thread::scope(|scope| {
         let _over = SetAtEnd(&over);
         for _ in 0..2 {
-            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop()
+                }
+            });
         }
         let mut process = child::start(&kafka, &topic, dir.path());
         for _ in 0..rounds {
