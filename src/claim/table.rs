@@ -139,11 +139,14 @@ impl Claims {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
     use crate::claim::first_seen;
     use crate::store::PartitionId;
 
     const KEY: Fingerprint = Fingerprint([9; 16]);
+    const LIMIT: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_key_in_flight_is_its_holders_until_released() {
@@ -170,9 +173,15 @@ mod tests {
         let claims = Claims::default();
         claims.take(KEY, 1, first_seen(PartitionId(0), 5, 1));
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| claims.wait_free(&KEY, Duration::from_secs(60)));
+            let begun = Instant::now();
+            let waiter = scope.spawn(|| claims.wait_free(&KEY, LIMIT));
+            while claims.shard(&KEY).lock().waiting == 0 {
+                assert!(begun.elapsed() < LIMIT, "nobody is seen to wait");
+                std::thread::yield_now();
+            }
             claims.release(&KEY, 1);
             assert!(waiter.join().unwrap());
+            assert!(begun.elapsed() < LIMIT, "woken, not run out");
         });
     }
 }
