@@ -1,5 +1,6 @@
 //! Both labs on a real broker. The scripts grade themselves; these tests count again, from the
-//! files that a lab left and from the broker.
+//! files that a lab left and from the broker. Then the library does the labs' work on the topics
+//! that they left behind.
 
 #![allow(
     clippy::expect_used,
@@ -8,7 +9,12 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod service;
+mod shipments;
+mod story;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -75,6 +81,9 @@ fn the_producer_lab_ends_with_the_numbers_it_asks_for() {
         copies[0]
     );
     assert_eq!(read(&dir.join("producer-report.txt")), report);
+
+    shipments::copies_take_effect_once(kafka, "payments-dup", copies[0]);
+    shipments::copies_take_effect_once(kafka, "payments-app", 2);
 }
 
 #[test]
@@ -103,6 +112,8 @@ fn the_consumer_lab_ends_with_the_numbers_it_asks_for() {
         read(&dir.join("consumer-report.txt")),
         "lost_after_crash=2\nduplicates_after_reset=1\nunique_orders=5\n"
     );
+
+    shipments::crashes_and_a_rewind_ship_each_order_once(kafka, "shipments");
 }
 
 /// Runs a lab on `kafka` with this build's binaries and returns the directory it filled.
