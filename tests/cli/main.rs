@@ -7,6 +7,8 @@
     reason = "the helpers are tests too"
 )]
 
+#[path = "../support/skip.rs"]
+mod skip;
 mod support;
 
 // What counts as a line, and as the same line.

@@ -12,6 +12,8 @@ use std::{
 
 use tempfile::TempDir;
 
+pub(crate) use crate::skip::cannot_run;
+
 /// Far beyond what any step takes, so that only a hang reaches it.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -191,16 +193,6 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         );
         thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// Says that a test did not run, and fails where everything has to run.
-#[track_caller]
-pub(crate) fn cannot_run(why: &str) {
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "this test has to run in CI: {why}"
-    );
-    eprintln!("\n*** NOT RUN: {why} ***\n");
 }
 
 /// A small generator with a seed, so that a failure can be repeated.

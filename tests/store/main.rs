@@ -15,4 +15,6 @@ mod lock;
 mod model;
 mod permissions;
 mod size;
+#[path = "../support/skip.rs"]
+mod skip;
 mod sync;

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::child;
+use crate::skip::cannot_run;
 
 /// How often each acknowledgement but the first was preceded by a sync of sled's data file, and
 /// by a write-out of it; `None` where system calls cannot be traced.
@@ -14,9 +15,7 @@ fn traced(role: &str) -> Option<(usize, usize, usize)> {
         .stderr(Stdio::null())
         .status();
     if !probe.is_ok_and(|status| status.success()) {
-        let message = "SKIPPED: strace is not installed, or may not trace";
-        assert!(std::env::var_os("CI").is_none(), "{message}");
-        eprintln!("{message}");
+        cannot_run("strace is not installed, or may not trace");
         return None;
     }
     let trace = parent.path().join("trace");

@@ -12,7 +12,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -25,6 +24,8 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tempfile::TempDir;
+
+use super::skip::cannot_run;
 
 /// `scripts/kafka` ends with this status when Java, Maven or the jars are missing.
 const UNAVAILABLE: i32 = 69;
@@ -76,7 +77,8 @@ impl Kafka {
             .output()
             .expect("scripts/kafka runs");
         if output.status.code() == Some(UNAVAILABLE) {
-            skip(&String::from_utf8_lossy(&output.stderr));
+            let reason = String::from_utf8_lossy(&output.stderr);
+            cannot_run(&format!("it needs a real Kafka. {reason}"));
             return None;
         }
         if !output.status.success() {
@@ -301,18 +303,6 @@ fn parse(lines: &[u8]) -> HashMap<String, String> {
     pairs
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
-}
-
-/// Not `eprintln!`: the test harness would swallow it, and a skip must be seen.
-fn skip(reason: &str) {
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "CI is set and there is no Kafka: {reason}"
-    );
-    let _ = writeln!(
-        std::io::stderr(),
-        "SKIPPED: this test needs a real Kafka. {reason}"
-    );
 }
 
 fn runtime() -> tokio::runtime::Runtime {
