@@ -4,34 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::candidate::Candidate;
 use super::open_unit::{Fill, OpenUnit, Settled, Wait};
 use super::{Committed, Engine, Wake};
 use crate::claim::{Claim, Decision, decide, first_seen};
 use crate::key::{Fingerprint, Fingerprinter, Identity};
 use crate::record::{NextOffset, Record, TopicPartition};
-use crate::store::{Anchor, Entry, Lease, Mark, StoreError};
-
-/// A record as far as its decision needs it: plain data, to be kept beside the record.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate {
-    pub(crate) offset: i64,
-    pub(crate) timestamp_ms: i64,
-    pub(crate) fingerprint: Option<Fingerprint>,
-    pub(crate) value_digest: u64,
-}
-
-impl Candidate {
-    /// Whether this is the record that an anchor describes.
-    pub(crate) fn is_at(&self, anchor: &Anchor) -> bool {
-        anchor.offset == self.offset
-            && anchor.timestamp_ms == self.timestamp_ms
-            && anchor.digest == self.anchor_digest()
-    }
-
-    fn anchor_digest(&self) -> u64 {
-        self.value_digest.rotate_left(1) ^ self.fingerprint.map_or(0, Fingerprint::low)
-    }
-}
+use crate::store::{Entry, Lease, Mark, StoreError};
 
 /// What is known of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

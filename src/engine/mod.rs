@@ -30,6 +30,7 @@
 //! # Ok::<(), idempotent_consumer::store::StoreError>(())
 //! ```
 
+mod candidate;
 mod committer;
 mod ledger;
 mod look;
@@ -39,9 +40,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+pub use self::candidate::Candidate;
 pub(crate) use self::committer::Committer;
 pub(crate) use self::ledger::Moment;
-pub use self::ledger::{Candidate, Ledger, Look};
+pub use self::ledger::{Ledger, Look};
 use self::open_unit::OpenUnit;
 pub(crate) use self::open_unit::{UNIT_BYTES_MAX, Wait, Wake};
 use crate::claim::{Claims, HolderId};

@@ -85,18 +85,18 @@ fn the_list_of_test_binaries_is_complete() {
 fn the_list_of_cases_knows_every_case_and_where_it_is_tested() {
     let list = fs::read_to_string("tests/README.md").unwrap();
     let rows: Vec<_> = list.lines().filter(|row| row.starts_with("| C")).collect();
+    let mut missing = Vec::new();
     for file in sources() {
         for case in cases(&file.text) {
-            let row = rows
+            let has_row = rows
                 .iter()
-                .find(|row| row.starts_with(&format!("| {case} |")));
-            assert!(
-                row.is_some(),
-                "tests/README.md has no row {case}, which {} covers",
-                file.path
-            );
+                .any(|row| row.starts_with(&format!("| {case} |")));
+            if !has_row {
+                missing.push(Place::file(&file, case));
+            }
         }
     }
+    no_breach("cases without a row in tests/README.md", &missing);
     for row in rows {
         let case = cases(row).next().unwrap();
         for path in row.split('`').skip(1).step_by(2) {
