@@ -112,6 +112,9 @@ impl Session {
                     committed,
                 });
             }
+            // The group forgot what the store knows: a policy of `latest` would pass over what came
+            // meanwhile.
+            (false, None, _) if head.is_some() => (Start::Oldest, NextOffset::ZERO),
             _ => (Start::Committed, NextOffset::ZERO),
         };
         tracing::info!(

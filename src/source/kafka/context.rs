@@ -21,6 +21,8 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 /// The state that callbacks need. They run on the polling thread, inside `poll`.
 pub(super) struct Context {
+    /// Whether partitions without a committed offset are read from their end.
+    latest: bool,
     /// Set right after the consumer is made: callbacks get only a reference, and a partition's
     /// queue must keep its client alive.
     consumer: OnceLock<Weak<BaseConsumer<Context>>>,
@@ -31,8 +33,9 @@ pub(super) struct Context {
 }
 
 impl Context {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(latest: bool) -> Self {
         Self {
+            latest,
             consumer: OnceLock::new(),
             listener: OnceLock::new(),
             commits: OnceLock::new(),
@@ -87,6 +90,7 @@ impl Context {
             let at = match (start, offered.committed) {
                 (Start::At(next), _) | (Start::Committed, Some(next)) => Offset::Offset(next.get()),
                 (Start::Oldest, _) => Offset::Beginning,
+                (Start::Committed, None) if self.latest => Offset::End,
                 // librdkafka applies the reset policy to it.
                 (Start::Committed, None) => Offset::Invalid,
             };

@@ -36,8 +36,18 @@ pub(crate) struct KafkaSource {
 impl KafkaSource {
     /// Makes the client; the group is joined by `join`. The configuration has been audited.
     pub(crate) fn new(config: &ClientConfig, topics: Vec<String>) -> Result<Self, SourceError> {
+        let latest = begins_at_latest(config);
+        let mut config = config.clone();
+        if latest {
+            // librdkafka would apply it to a known position as well, where records were deleted
+            // from under it, and pass over those that are left.
+            for name in RESET {
+                config.remove(name);
+            }
+            config.set(RESET[0], "earliest");
+        }
         let consumer: BaseConsumer<Context> = config
-            .create_with_context(Context::new())
+            .create_with_context(Context::new(latest))
             .map_err(SourceError::client("making the Kafka client"))?;
         let consumer = Arc::new(consumer);
         let commits = Commits::new(Arc::clone(&consumer))
@@ -99,6 +109,15 @@ fn fatal(code: RDKafkaErrorCode, message: String) -> SourceError {
         message,
         remedy: remedy.to_owned(),
     }
+}
+
+/// The reset policy's name, and its alias.
+const RESET: [&str; 2] = ["auto.offset.reset", "topic.auto.offset.reset"];
+
+/// Whether a group that has committed nothing begins behind the newest record.
+fn begins_at_latest(config: &ClientConfig) -> bool {
+    let policy = RESET.iter().find_map(|name| config.get(name));
+    matches!(policy, Some("latest" | "largest" | "end"))
 }
 
 impl Source for KafkaSource {
