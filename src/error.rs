@@ -61,7 +61,8 @@ pub enum Error {
     /// The topic is not the one that the store knows.
     #[error(
         "{partition} is not what it was: {what}. The topic was deleted and created again, or its \
-         log was cut short. To start over on the new one, use a new store directory"
+         log was cut short. To start over on the new one, use a new store directory and delete \
+         the group's offsets"
     )]
     TopicChanged {
         /// The partition.
