@@ -15,9 +15,16 @@ pub struct Candidate {
 impl Candidate {
     /// Whether this is the record that an anchor describes.
     pub(crate) fn is_at(&self, anchor: &Anchor) -> bool {
-        anchor.offset == self.offset
-            && anchor.timestamp_ms == self.timestamp_ms
-            && anchor.digest == self.anchor_digest()
+        self.anchor() == *anchor
+    }
+
+    /// How the record is known again.
+    pub(crate) fn anchor(&self) -> Anchor {
+        Anchor {
+            offset: self.offset,
+            timestamp_ms: self.timestamp_ms,
+            digest: self.anchor_digest(),
+        }
     }
 
     pub(super) fn anchor_digest(&self) -> u64 {

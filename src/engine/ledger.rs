@@ -274,7 +274,8 @@ impl Ledger {
         Ok(fill)
     }
 
-    fn fenced(&self) -> StoreError {
+    /// What late work is refused with.
+    pub(crate) fn fenced(&self) -> StoreError {
         StoreError::Fenced {
             partition: self.partition().clone(),
             ours: self.lease.epoch,
@@ -322,6 +323,16 @@ impl Ledger {
             return Err(self.fenced());
         }
         self.engine.store().release(&self.lease)?;
+        Ok(committed.into_iter().next())
+    }
+
+    /// Commits what is left, and leaves the next lease in doubt: an effect may have happened that
+    /// has no mark.
+    pub(crate) fn finish_in_doubt(self) -> Result<Option<Committed>, StoreError> {
+        let committed = self.engine.commit_where(
+            |open| std::ptr::eq(open, &raw const *self.open),
+            |written| written,
+        )?;
         Ok(committed.into_iter().next())
     }
 }

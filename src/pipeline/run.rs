@@ -55,6 +55,11 @@ impl<H: Handler> HandlerDriver<H> {
                 }
                 None => return Ok(()),
             };
+            // A panic does not say whether the effect happened before it.
+            let outcome = outcome.unwrap_or_else(|panic| {
+                lane.unclear();
+                Err(panic)
+            });
             let error = match outcome {
                 Ok(()) => return lane.done(&work, effects.take_result()),
                 Err(error) => error,
@@ -81,11 +86,12 @@ impl<H: Handler> HandlerDriver<H> {
         }
     }
 
-    /// Runs one attempt to its end. A panic is a failure of the record, not of the process.
+    /// Runs one attempt to its end. A panic (the outer error) is a failure of the record, not of
+    /// the process.
     fn attempt<F: Future<Output = HandlerResult>>(
         &self,
         call: impl FnOnce() -> F,
-    ) -> HandlerResult {
+    ) -> Result<HandlerResult, HandlerError> {
         let attempt = || {
             let mut future = pin!(call());
             // Most of what a handler waits for is there at once, or it waits for nothing: parking
@@ -98,14 +104,14 @@ impl<H: Handler> HandlerDriver<H> {
                 Poll::Pending => self.runtime.block_on(future),
             }
         };
-        catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
+        catch_unwind(AssertUnwindSafe(attempt)).map_err(|panic| {
             let text = panic
                 .downcast_ref::<String>()
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(HandlerError::Retry(
+            HandlerError::Retry(
                 format!("the handler panicked: {}", text.unwrap_or("no message")).into(),
-            ))
+            )
         })
     }
 }

@@ -37,6 +37,7 @@ struct Taken {
     ledger: Ledger,
     committed: Option<NextOffset>,
     restore_until: NextOffset,
+    asked_for: Option<i64>,
     restoring: Option<Restoring>,
 }
 
@@ -97,30 +98,16 @@ impl Session {
         } = offered;
         let mut ledger = self.engine.lease(partition)?;
         ledger.wake_with(self.committer.wake());
-        let head = ledger.lease().head.map(|head| head.next);
-        // A group that was set to the start has committed 0, which no store is behind.
-        let behind = committed.is_some_and(|next| next > head.unwrap_or(NextOffset::ZERO));
-        let (start, restore_until) = match (behind, *committed, self.settings.restore) {
-            (true, Some(committed), Restore::FromSource) => {
-                (head.map_or(Start::Oldest, Start::At), committed)
-            }
-            (true, Some(committed), Restore::Refuse) => {
-                let head = head.unwrap_or(NextOffset::ZERO);
-                return Err(Error::StoreBehind {
-                    partition: partition.clone(),
-                    head,
-                    committed,
-                });
-            }
-            // The group forgot what the store knows: a policy of `latest` would pass over what came
-            // meanwhile.
-            (false, None, _) if head.is_some() => (Start::Oldest, NextOffset::ZERO),
-            _ => (Start::Committed, NextOffset::ZERO),
-        };
+        let (start, restore_until) = self.begin(&ledger, *committed)?;
+        // Reading begins one record early, to see whether the topic is still the one worked on.
+        let anchor = ledger.lease().head.and_then(|head| head.anchor);
+        let asked_for = anchor
+            .map(|anchor| anchor.offset)
+            .filter(|offset| NextOffset::new(*offset).map(Start::At) == Some(start));
         tracing::info!(
             %partition,
             committed = committed.map(NextOffset::get),
-            head = head.map(NextOffset::get),
+            head = ledger.lease().head.map(|head| head.next.get()),
             in_doubt = ledger.lease().in_doubt,
             restoring = restore_until > NextOffset::ZERO,
             "partition assigned: {}", self.engine.store().summary(),
@@ -129,6 +116,7 @@ impl Session {
             ledger,
             committed: *committed,
             restore_until,
+            asked_for,
             // All that are offered together, before the first of them is read: a copy in one of
             // them must not be handled before its key has been found in another.
             restoring: (restore_until > NextOffset::ZERO).then(|| Restoring::new(&self.shared)),
@@ -136,6 +124,47 @@ impl Session {
         self.shared.begin(partition, *committed);
         self.taken().insert(partition.clone(), taken);
         Ok(start)
+    }
+
+    /// Where a partition is read from, and up to where it is read for its keys only.
+    fn begin(
+        &self,
+        ledger: &Ledger,
+        committed: Option<NextOffset>,
+    ) -> Result<(Start, NextOffset), Error> {
+        let head = ledger.lease().head;
+        let next = head.map(|head| head.next);
+        // One record early: it shows whether the topic is still the one that was worked on.
+        let early = head
+            .and_then(|head| head.anchor)
+            .and_then(|a| NextOffset::new(a.offset));
+        let early = early.or(next);
+        let Some(committed) = committed else {
+            // The group forgot what the store knows: a policy of `latest` would pass over what
+            // came meanwhile.
+            let start = if next.is_some() {
+                Start::Oldest
+            } else {
+                Start::Committed
+            };
+            return Ok((start, NextOffset::ZERO));
+        };
+        // A group that was set to the start has committed 0, which no store is behind.
+        let behind = committed > next.unwrap_or(NextOffset::ZERO);
+        match self.settings.restore {
+            Restore::FromSource if behind => {
+                Ok((early.map_or(Start::Oldest, Start::At), committed))
+            }
+            Restore::Refuse if behind => Err(Error::StoreBehind {
+                partition: ledger.partition().clone(),
+                head: next.unwrap_or(NextOffset::ZERO),
+                committed,
+            }),
+            _ if Some(committed) == next => {
+                Ok((early.map_or(Start::Committed, Start::At), NextOffset::ZERO))
+            }
+            _ => Ok((Start::Committed, NextOffset::ZERO)),
+        }
     }
 
     fn taken(&self) -> MutexGuard<'_, HashMap<TopicPartition, Taken>> {
@@ -160,6 +189,7 @@ impl Session {
             reader,
             committed: taken.committed,
             restore_until: taken.restore_until,
+            asked_for: taken.asked_for,
             restoring: taken.restoring,
             shows_copies: self.driver.shows_copies(),
         };
@@ -245,20 +275,20 @@ fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
         }
         error => shared.fail(error),
     };
-    let end = || {
-        let worked = lane.check_topic().and_then(|()| driver.drive(&mut lane));
+    // A key function or a hook of the user's may panic. A lane that died without a word would leave
+    // its partition unread for as long as the membership lasts; and whatever it died of, what has
+    // taken effect in it is marked before anybody else may take its keys.
+    let working = || lane.check_topic().and_then(|()| driver.drive(&mut lane));
+    match catch_unwind(AssertUnwindSafe(working)) {
+        Ok(Ok(())) => {}
         // Before the lane ends: its own end may fail for the same reason, and is only the echo.
-        if let Err(error) = worked {
-            fail(error);
-        }
-        if let Err(error) = lane.finish() {
-            fail(error);
-        }
-    };
-    // A key function or a hook of the user's may panic. A lane that died without a word would
-    // leave its partition unread for as long as the membership lasts.
-    if catch_unwind(AssertUnwindSafe(end)).is_err() {
-        shared.fail(Error::Panicked);
+        Ok(Err(error)) => fail(error),
+        Err(_) => shared.fail(Error::Panicked),
+    }
+    match catch_unwind(AssertUnwindSafe(|| lane.finish())) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => fail(error),
+        Err(_) => shared.fail(Error::Panicked),
     }
 }
 

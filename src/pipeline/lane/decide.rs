@@ -9,22 +9,22 @@ use crate::engine::{Candidate, Committed, Look};
 use crate::error::Error;
 use crate::key::{MissingKey, NoIdentity};
 use crate::pipeline::settings::Mismatch;
-use crate::record::{Coordinates, NextOffset};
+use crate::record::Coordinates;
 use crate::store::Mark;
 
 impl Lane {
     /// Decides about the record under the cursor and moves the cursor behind it.
     pub(super) fn decide(&mut self, index: usize) -> Result<Option<Step>, Error> {
-        let Some(prepared) = self.window.get_mut(self.cursor) else {
+        let Some(prepared) = self.window.get(self.cursor) else {
             return Ok(None);
         };
-        let (candidate, no_key) = (prepared.candidate, prepared.no_key.take());
+        let candidate = prepared.candidate;
         let mark = match candidate.fingerprint {
             Some(_) => self.found.get(self.answer).copied().flatten(),
             None => None,
         };
         if candidate.offset < self.position.get() {
-            self.pass(&candidate)?;
+            self.pass(&candidate, mark)?;
             self.advance(&candidate);
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl Lane {
             self.advance(&candidate);
             return Ok(None);
         }
-        if !self.restored() {
+        if !self.restored()? {
             return Ok(None);
         }
         if self.shared.is_restoring() {
@@ -41,6 +41,11 @@ impl Lane {
             self.stop.sleep(RESTORE_WAIT);
             return Ok(None);
         }
+        // Behind the gates above: they come back to the same record.
+        let no_key = self
+            .window
+            .get_mut(self.cursor)
+            .and_then(|prepared| prepared.no_key.take());
         if let Some(reason) = no_key {
             return self.keyless(index, candidate, reason).map(Some);
         }
@@ -82,7 +87,7 @@ impl Lane {
         decision: Decision,
     ) -> Option<Work> {
         let batch = Arc::clone(self.batch.as_ref()?);
-        let in_doubt = self.doubt.now();
+        let in_doubt = self.doubt.covers(candidate.offset);
         Some(Work {
             index,
             batch,
@@ -93,26 +98,50 @@ impl Lane {
         })
     }
 
-    /// A record below the position: settled in this lease or before it. The last one below the
-    /// head proves that the topic is still the same.
-    pub(super) fn pass(&mut self, candidate: &Candidate) -> Result<(), Error> {
-        self.counts.add(Decision::Redelivery);
+    /// A record below the position: settled in this lease or before it. That it was is not taken on
+    /// trust: its key must be known, and the last record settled must be the same as then.
+    pub(super) fn pass(&mut self, candidate: &Candidate, mark: Option<Mark>) -> Result<(), Error> {
         let head = self.ledger.lease().head;
-        let next = head.map_or(NextOffset::ZERO, |head| head.next);
-        match head.and_then(|head| head.anchor) {
-            Some(anchor) if anchor.offset != candidate.offset => Ok(()),
-            Some(anchor) if candidate.is_at(&anchor) => {
-                // The topic is the same, so the head holds: without news of it a group that was
-                // set back would show lag until the next new record.
-                let partition = self.partition().clone();
-                self.shared.committed(vec![Committed { partition, next }]);
-                Ok(())
+        let anchor = head.and_then(|head| head.anchor);
+        let is_anchor = anchor.is_some_and(|anchor| anchor.offset == candidate.offset);
+        if self.asked_for != Some(candidate.offset) {
+            self.counts.add(Decision::Redelivery);
+        }
+        for known in [anchor, self.last].into_iter().flatten() {
+            if known.offset == candidate.offset && !candidate.is_at(&known) {
+                return Err(self.changed(format!(
+                    "the record at offset {} is another than the one that was handled",
+                    candidate.offset
+                )));
             }
-            Some(_) => Err(self.changed(format!(
-                "the record at offset {} is another than the one that was handled",
+        }
+        if mark.is_none() && !is_anchor && !self.is_own(candidate)? {
+            return Err(self.changed(format!(
+                "the record at offset {} lies below what the store counts as done, but its key is \
+                 not known: the store began behind it, or this is another topic",
                 candidate.offset
-            ))),
-            None => Ok(()),
+            )));
+        }
+        if let (true, Some(head)) = (is_anchor, head) {
+            // The topic is the same, so the head holds: without news of it a group that was set
+            // back would show lag until the next new record.
+            let partition = self.partition().clone();
+            self.shared.committed(vec![Committed {
+                partition,
+                next: head.next,
+            }]);
+        }
+        Ok(())
+    }
+
+    /// Whether a record without a mark is in flight, here or elsewhere, or has no key at all.
+    fn is_own(&self, candidate: &Candidate) -> Result<bool, Error> {
+        match self.ledger.look(candidate)? {
+            Look::Known { .. } | Look::Busy => Ok(true),
+            Look::New => {
+                self.ledger.release(candidate);
+                Ok(candidate.fingerprint.is_none())
+            }
         }
     }
 
@@ -156,7 +185,7 @@ impl Lane {
         }
         if self.shows_copies && !durable {
             // An answer must not come from a mark that a crash could still undo.
-            self.wait_clean();
+            self.wait_clean()?;
             return Ok(None);
         }
         let result = match (self.shows_copies, candidate.fingerprint) {
@@ -165,7 +194,7 @@ impl Lane {
         };
         self.advance(&candidate);
         self.ledger.skip(&candidate)?;
-        self.position = NextOffset::after(candidate.offset);
+        self.settled(&candidate);
         self.counts.add(decision);
         let shown = self
             .shows_copies

@@ -21,7 +21,7 @@ use crate::pipeline::shared::{Restoring, Shared};
 use crate::pipeline::stop::Stop;
 use crate::record::{NextOffset, Record, TopicPartition};
 use crate::source::{Batch, Reader};
-use crate::store::Mark;
+use crate::store::{Anchor, Mark};
 
 /// How long one read waits for records: how late a stop is noticed.
 const READ_WAIT: Duration = Duration::from_millis(50);
@@ -82,6 +82,12 @@ pub(crate) struct Lane {
     restoring: Option<Restoring>,
     /// Since when no record has come, while it is.
     silent_since: Option<Instant>,
+    /// The record settled last.
+    last: Option<Anchor>,
+    /// The record that reading was begun at to see whether the topic is still the same.
+    asked_for: Option<i64>,
+    /// The record in hand may have taken effect, or not.
+    unclear: bool,
     doubt: Doubt,
     counts: Counts,
     /// Whether the driver wants to see copies.
@@ -104,6 +110,8 @@ pub(in crate::pipeline) struct Beginning {
     pub(in crate::pipeline) reader: Box<dyn Reader>,
     pub(in crate::pipeline) committed: Option<NextOffset>,
     pub(in crate::pipeline) restore_until: NextOffset,
+    /// Reading begins at this record although it is settled.
+    pub(in crate::pipeline) asked_for: Option<i64>,
     pub(in crate::pipeline) restoring: Option<Restoring>,
     pub(in crate::pipeline) shows_copies: bool,
 }
@@ -121,6 +129,9 @@ impl Lane {
             restore_until: beginning.restore_until,
             restoring: beginning.restoring,
             silent_since: None,
+            last: None,
+            asked_for: beginning.asked_for,
+            unclear: false,
             doubt: Doubt::new(&lease, beginning.committed),
             shows_copies: beginning.shows_copies,
             ledger: beginning.ledger,
@@ -157,12 +168,13 @@ impl Lane {
     }
 
     /// Whether the partition is what the store knows: it must reach up to the head.
-    pub(in crate::pipeline) fn check_topic(&self) -> Result<(), Error> {
+    pub(in crate::pipeline) fn check_topic(&mut self) -> Result<(), Error> {
         let head = self.ledger.lease().head.map(|head| head.next);
-        if head.is_none() && self.restoring.is_none() {
+        if head.is_none() && self.restoring.is_none() && !self.doubt.is_elsewhere() {
             return Ok(());
         }
         let (low, high) = self.reader.watermarks()?;
+        self.doubt.ends_at(high);
         if let Some(head) = head.filter(|head| *head > high) {
             return Err(self.changed(format!(
                 "the store stands at offset {head}, but the partition ends at {high}"
@@ -218,7 +230,9 @@ impl Lane {
             Some(batch) if self.prepared_to < batch.len() => Arc::clone(batch),
             batch => {
                 let empty = batch.as_ref().is_some_and(|batch| batch.len() == 0);
-                if self.restoring.is_some() && self.has_reached_restored(empty) && !self.restored()
+                if self.restoring.is_some()
+                    && self.has_reached_restored(empty)
+                    && !self.restored()?
                 {
                     return Ok(());
                 }

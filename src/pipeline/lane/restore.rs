@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use super::Lane;
 use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
-use crate::record::NextOffset;
 use crate::store::Mark;
 
 /// How often it is asked whether another partition's restore is over.
@@ -20,31 +19,32 @@ impl Lane {
         candidate: &Candidate,
         mark: Option<Mark>,
     ) -> Result<(), Error> {
-        self.position = NextOffset::after(candidate.offset);
+        self.settled(candidate);
         self.counts.restored += 1;
         if mark.is_some() || candidate.fingerprint.is_none() {
             return Ok(self.ledger.skip(candidate)?);
         }
         let fill = self.ledger.mark_only(candidate)?;
         if fill.bytes >= UNIT_BYTES_MAX {
-            self.wait_clean();
+            self.wait_clean()
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     /// Ends the restore, if one is under way; says whether it is over. Its keys must be durable
     /// first: only then does a look-up find them.
-    pub(super) fn restored(&mut self) -> bool {
+    pub(super) fn restored(&mut self) -> Result<bool, Error> {
         if self.restoring.is_some() {
-            self.wait_clean();
+            self.wait_clean()?;
             if self.ledger.wait_clean(Duration::ZERO) != Wait::Done {
-                // A stop, or the end of the lease: nothing is decided any more.
+                // A stop: nothing is decided any more.
                 self.stop.sleep(RESTORE_WAIT);
-                return false;
+                return Ok(false);
             }
             self.restoring = None;
         }
-        true
+        Ok(true)
     }
 
     /// Whether nothing is left to be restored. A gap before the committed offset (a transaction

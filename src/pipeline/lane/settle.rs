@@ -1,7 +1,7 @@
 //! What comes back from a handler, and the end of the lane.
 
 use super::{Lane, READ_WAIT, Work};
-use crate::engine::{UNIT_BYTES_MAX, Wait};
+use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
 use crate::handler::Delivery;
 use crate::record::{NextOffset, Record};
@@ -29,7 +29,8 @@ impl Lane {
         result: Option<Box<[u8]>>,
     ) -> Result<(), Error> {
         let fill = self.ledger.done_fill(&work.candidate, result)?;
-        self.position = NextOffset::after(work.candidate.offset);
+        self.settled(&work.candidate);
+        self.unclear = false;
         self.counts.add(work.decision);
         if work.in_doubt {
             self.counts.in_doubt += 1;
@@ -41,17 +42,32 @@ impl Lane {
             self.ledger.urge();
         }
         if fill.bytes >= UNIT_BYTES_MAX {
-            self.wait_clean();
-        } else if fill.uncommitted >= max {
+            return self.wait_clean();
+        }
+        if fill.uncommitted >= max {
             self.ledger.urge();
             // A stop need not be waited for: no effect follows, and the end commits.
-            while self.ledger.wait_uncommitted(max / 2, READ_WAIT) == Wait::TimedOut
-                && !self.stop.is_set()
-            {
-                self.ledger.urge();
+            loop {
+                match self.ledger.wait_uncommitted(max / 2, READ_WAIT) {
+                    // No effect may follow one whose mark cannot be written.
+                    Wait::Closed => return Err(self.ledger.fenced().into()),
+                    Wait::TimedOut if !self.stop.is_set() => self.ledger.urge(),
+                    Wait::TimedOut | Wait::Done => break,
+                }
             }
         }
         Ok(())
+    }
+
+    /// A record has been decided about for good.
+    pub(super) fn settled(&mut self, candidate: &Candidate) {
+        self.position = NextOffset::after(candidate.offset);
+        self.last = Some(candidate.anchor());
+    }
+
+    /// An attempt ended without saying whether its effect happened.
+    pub(in crate::pipeline) fn unclear(&mut self) {
+        self.unclear = true;
     }
 
     pub(in crate::pipeline) fn retried(&mut self) {
@@ -63,11 +79,15 @@ impl Lane {
         self.ledger.release(&work.candidate);
     }
 
-    /// Waits until all that was settled is durable or never will be, or until a stop.
-    pub(super) fn wait_clean(&self) {
+    /// Waits until all that was settled is durable, or until a stop.
+    pub(super) fn wait_clean(&self) -> Result<(), Error> {
         self.ledger.urge();
-        while self.ledger.wait_clean(READ_WAIT) == Wait::TimedOut && !self.stop.is_set() {
-            self.ledger.urge();
+        loop {
+            match self.ledger.wait_clean(READ_WAIT) {
+                Wait::Closed => return Err(self.ledger.fenced().into()),
+                Wait::TimedOut if !self.stop.is_set() => self.ledger.urge(),
+                Wait::TimedOut | Wait::Done => return Ok(()),
+            }
         }
     }
 
@@ -76,7 +96,13 @@ impl Lane {
         self.shared.count(&mut self.counts);
         // The reader first: nobody else may read the partition's queue while it is held.
         drop(self.reader);
-        if let Some(committed) = self.ledger.finish()? {
+        let committed = if self.unclear {
+            // The record in hand may have taken effect: the next lease is in doubt.
+            self.ledger.finish_in_doubt()?
+        } else {
+            self.ledger.finish()?
+        };
+        if let Some(committed) = committed {
             self.shared.committed(vec![committed]);
         }
         Ok(())
