@@ -1,6 +1,7 @@
 //! The pull form: deliveries are taken one by one, and answered.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -42,6 +43,8 @@ pub struct Claimed {
     settings: Arc<Settings>,
     hasher: Arc<Fingerprinter>,
     answer: Option<oneshot::Sender<Answer>>,
+    /// Set by whoever is first: the puller that takes it, or the lane that takes it back.
+    taken: Arc<AtomicBool>,
 }
 
 impl Claimed {
@@ -129,7 +132,12 @@ impl Pull {
     /// and then [`finish`](Pull::finish) says why. Cancel safe: nothing is lost with a dropped
     /// future.
     pub async fn next(&mut self) -> Option<Claimed> {
-        self.claims.recv().await
+        loop {
+            let claimed = self.claims.recv().await?;
+            if !claimed.taken.swap(true, Ordering::AcqRel) {
+                return Some(claimed);
+            }
+        }
     }
 
     /// Stops: work in hand is waited for, what is done is committed, the group is left.
@@ -161,7 +169,8 @@ impl PullDriver {
 
     fn offer(&self, lane: &Lane, work: &Work, result: Option<Vec<u8>>) -> Option<Answer> {
         let copy = !matches!(work.decision, Decision::New | Decision::MissingKey);
-        let (answer, answered) = oneshot::channel();
+        let (answer, mut answered) = oneshot::channel();
+        let taken = Arc::new(AtomicBool::new(false));
         let claimed = Claimed {
             batch: Arc::clone(work.batch()),
             index: work.index(),
@@ -172,19 +181,30 @@ impl PullDriver {
             settings: Arc::clone(lane.settings()),
             hasher: Arc::new(lane.ledger().hasher().clone()),
             answer: (!copy).then_some(answer),
+            taken: Arc::clone(&taken),
         };
-        // Nobody may be pulling when the partition is taken away; and a puller that has gone is as
-        // good as a stop.
+        let stop = lane.stop().token();
+        // Nobody may be pulling when the partition is taken away: what waits for a puller is taken
+        // back then. A puller that has gone is as good as a stop.
         self.runtime.block_on(async {
             tokio::select! {
                 sent = self.claims.send(claimed) => sent.ok(),
-                () = lane.stop().token().cancelled() => None,
+                () = stop.cancelled() => None,
+            }?;
+            if copy {
+                return Some(Answer::Released);
             }
-        })?;
-        if copy {
-            return Some(Answer::Released);
-        }
-        Some(answered.blocking_recv().unwrap_or(Answer::Released))
+            let answer = tokio::select! {
+                answer = &mut answered => answer,
+                () = stop.cancelled() => {
+                    if !taken.swap(true, Ordering::AcqRel) {
+                        return None;
+                    }
+                    answered.await
+                }
+            };
+            Some(answer.unwrap_or(Answer::Released))
+        })
     }
 
     fn handle(&self, lane: &mut Lane, mut work: Work) -> Result<bool, Error> {

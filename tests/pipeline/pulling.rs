@@ -205,7 +205,19 @@ fn a_partition_is_given_up_at_once_while_nobody_pulls() {
     });
     wait_for("both partitions", || a.calls().len() == 2);
     let other = Running::start(builder(&broker), b, |_| Ok(()));
+    other.wait_for("the revocation", || {
+        let released = a.calls().into_iter().filter(|c| c.starts_with("release"));
+        released.count() >= 2
+    });
     other.wait(1);
     other.stop();
-    drop(pull);
+    runtime.block_on(async {
+        let mut pull = pull;
+        // What was taken back is not handed out; what comes now is.
+        let claimed = next(&mut pull).await;
+        assert!(claimed.awaits_answer());
+        claimed.done(Recorded::default());
+        wait_for("the mark", || a.marks() > 0);
+        pull.finish().await.unwrap();
+    });
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use idempotent_consumer::{Error, Restore};
+use idempotent_consumer::{Error, Restore, key};
 
 use crate::scripted::Scripted;
 use crate::support::*;
@@ -48,9 +48,19 @@ fn a_copy_in_a_partition_that_needs_no_restore_waits_for_the_one_that_does() {
     );
     let store = Scripted::new();
     store.block(true);
-    let running = Running::start(builder(&broker), store.clone(), |_| Ok(()));
+    let looked_at = Gate::default();
+    let seen = looked_at.clone();
+    let telling = builder(&broker).key(key::with("telling", move |record| {
+        if record.partition() == 1 {
+            seen.open();
+        }
+        Ok(record.key().map(<[u8]>::to_vec))
+    }));
+    let running = Running::start(telling, store.clone(), |_| Ok(()));
     running.wait_for("the restore's commit", || store.waiting() > 0);
-    let end = Instant::now() + Duration::from_millis(300);
+    running.wait_for("the copy to be read", || looked_at.is_open());
+    // It would be handled at once.
+    let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
         assert_eq!(running.effects.list(), [] as [&str; 0]);
         std::thread::yield_now();
