@@ -28,9 +28,14 @@ impl<'a> Delivery<'a> {
         self.attempt
     }
 
-    /// Whether the effect may have happened already: in a run that ended without order, or on
-    /// another member of the group. Never set without cause, but often without harm done; ask
-    /// the other side by the [token](Delivery::token).
+    /// Whether the effect may have happened already, as far as this store can tell: its last lease
+    /// of the partition did not end in order, or the group has committed further than it knows, so
+    /// that another member was there. Often without harm done; ask the other side by the
+    /// [token](Delivery::token).
+    ///
+    /// Not told: that another member with a store of its own took the partition, died before it had
+    /// committed an offset, and left effects; and that a copy in another partition comes first. The
+    /// token is the same there too.
     #[must_use]
     pub fn in_doubt(&self) -> bool {
         self.in_doubt

@@ -40,6 +40,23 @@ fn a_partition_that_ends_before_the_head_is_another_topic() {
     assert_eq!(Operator::new(&new).committed(0), None);
 }
 
+// C048
+#[test]
+fn a_record_below_the_head_whose_key_is_not_known_is_not_passed_over() {
+    let (old, store) = (broker(1), Scripted::new());
+    produce_numbered(&old, 0, 0..10);
+    consume(builder(&old), store.clone(), 10);
+    let new = broker(1);
+    produce_numbered(&new, 0, 20..60);
+    let running = Running::start(builder(&new), store.clone(), |_| Ok(()));
+    let effects = running.effects.clone();
+    let error = running.error();
+    assert!(matches!(error, Error::TopicChanged { .. }), "{error}");
+    assert!(error.to_string().contains("offset 0"), "{error}");
+    assert_eq!(effects.len(), 0);
+    assert_eq!(Operator::new(&new).committed(0), None);
+}
+
 // C048, C049
 #[test]
 fn another_record_at_the_heads_last_offset_is_another_topic_and_no_offset_moves() {
@@ -47,6 +64,8 @@ fn another_record_at_the_heads_last_offset_is_another_topic_and_no_offset_moves(
     produce_numbered(&old, 0, 0..10);
     consume(builder(&old), store.clone(), 10);
     let new = broker(1);
+    // The same up to the last one below the head.
+    produce_numbered(&new, 0, 0..9);
     produce_numbered(&new, 0, 20..60);
     let often = builder(&new).offset_interval(std::time::Duration::ZERO);
     let running = Running::start(often, store.clone(), |_| Ok(()));

@@ -13,6 +13,7 @@ mod decisions;
 mod doubt;
 mod durability;
 mod failures;
+mod gates;
 mod identities;
 mod members;
 mod offsets;
