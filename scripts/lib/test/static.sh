@@ -21,17 +21,20 @@ readonly NOT_FOR_LIBRARY_USERS='lexopt|tempfile|proptest|tracing-subscriber'
 readonly LICENCES='MIT|Apache-2.0|BSD-[23]-Clause|Zlib|ISC|Unlicense|CC0-1.0|Unicode-3.0|BSL-1.0'
 
 step_deps() {
-    local bad
-    bad=$(cargo tree --locked --edges normal,build --features testkit --prefix none --format '{p}: {l}' |
-        sort -u | grep -vE ": .*\b($LICENCES)\b" || true)
-    [[ -z $bad ]] || die "licences that are not on the list in scripts/lib/test/static.sh: $bad"
-    bad=$(cargo tree --locked "${LIBRARY_ONLY[@]}" --edges normal --prefix none |
-        sort -u | grep -E "^($NOT_FOR_LIBRARY_USERS) " || true)
-    [[ -z $bad ]] || die "a library user would build: $bad"
-    bad=$(grep -n '^source = "' Cargo.lock | grep -v 'registry+' || true)
-    [[ -z $bad ]] || die "Cargo.lock has sources that are no registry: $bad"
+    local all library
+    # Into variables first: a failing cargo must not look like an empty list.
+    all=$(cargo tree --locked --edges normal,build --features testkit --prefix none --format '{p}: {l}')
+    none_of "licences that are not on the list in scripts/lib/test/static.sh" \
+        "$(sort -u <<<"$all" | grep -vE ": .*\b($LICENCES)\b" || true)"
+    library=$(cargo tree --locked "${LIBRARY_ONLY[@]}" --edges normal --prefix none)
+    none_of "a library user would build" \
+        "$(sort -u <<<"$library" | grep -E "^($NOT_FOR_LIBRARY_USERS) " || true)"
+    none_of "Cargo.lock has sources that are no registry" \
+        "$(grep -n '^source = "' Cargo.lock | grep -v 'registry+' || true)"
     printf '   %s packages\n' "$(grep -c '^name = ' Cargo.lock)"
 }
+
+none_of() { [[ -z $2 ]] || die "$1: $2"; }
 
 step_clippy() {
     # The dev-dependency on ourselves adds testkit here: so the default set comes again without.
