@@ -165,7 +165,7 @@ fn names(list: &TopicPartitionList) -> Vec<TopicPartition> {
 }
 
 /// The offered partitions with what the group has committed for them.
-fn offered(
+pub(super) fn offered(
     consumer: &BaseConsumer<Context>,
     list: &TopicPartitionList,
 ) -> KafkaResult<Vec<Offered>> {

@@ -9,6 +9,7 @@ mod commit;
 mod context;
 mod reader;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ pub use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
+use rdkafka::topic_partition_list::TopicPartitionList;
 
 use self::commit::Commits;
 use self::context::Context;
@@ -64,6 +66,21 @@ impl KafkaSource {
 
     fn context(&self) -> &Context {
         self.consumer.client().context()
+    }
+
+    /// Those positions that the group has not reached.
+    fn ahead_of_group(&self, positions: Vec<Committed>) -> Result<Vec<Committed>, SourceError> {
+        let mut asked = TopicPartitionList::with_capacity(positions.len());
+        for Committed { partition, .. } in &positions {
+            asked.add_partition(partition.topic(), partition.partition());
+        }
+        let group: HashMap<_, _> = context::offered(&self.consumer, &asked)
+            .map_err(SourceError::client("asking for the group's offsets"))?
+            .into_iter()
+            .map(|offered| (offered.partition, offered.committed))
+            .collect();
+        let reached = |of: &Committed| group.get(&of.partition).copied().flatten() >= Some(of.next);
+        Ok(positions.into_iter().filter(|of| !reached(of)).collect())
     }
 
     /// What an error on the main queue means: some end the consumer, the rest is the client's to
@@ -169,15 +186,18 @@ impl Source for KafkaSource {
     fn leave(&mut self, positions: &[Committed], limit: Duration) -> Result<(), SourceError> {
         let end = Instant::now() + limit;
         let mut pause = Duration::from_millis(50);
+        let mut positions = positions.to_vec();
         let committed = loop {
             let left = end.saturating_duration_since(Instant::now()).max(pause);
-            match self.commits.commit(positions, left) {
+            match self.commits.commit(&positions, left) {
                 Err(error) if Instant::now() + pause >= end => break Err(error),
                 Err(error) => {
                     tracing::warn!(%error, "the last commit was refused; it is sent again");
                     // Polling is also the pause: a rebalance may have to be served first.
                     self.poll(pause)?;
                     pause *= 2;
+                    // Others may have gone further in the meantime: the group must not step back.
+                    positions = self.ahead_of_group(positions)?;
                 }
                 Ok(()) => break Ok(()),
             }
