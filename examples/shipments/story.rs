@@ -22,11 +22,16 @@ const SENT: [&str; 9] = [
     "order-3",
 ];
 const GROUP: &str = "ship-svc";
+/// A broker that is there answers well within it.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 pub(crate) fn tell(brokers: Option<String>) -> Result<()> {
+    if let Some(brokers) = &brokers {
+        find_broker(brokers)?;
+    }
     let embedded = if brokers.is_none() {
         Some(EmbeddedBroker::start()?)
     } else {
@@ -103,6 +108,19 @@ pub(crate) fn tell(brokers: Option<String>) -> Result<()> {
     }
     println!("\n{} records sent, 5 orders shipped, each once", SENT.len());
     Ok(())
+}
+
+/// Asked first, since what comes later waits a minute before it says that nobody is there.
+fn find_broker(brokers: &str) -> Result<()> {
+    let client = client(brokers, GROUP, "6000")?;
+    match client.fetch_metadata(None, FIRST_ANSWER) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "no broker answers at {brokers} ({error}); start one (scripts/kafka up) or leave \
+             --brokers out"
+        )
+        .into()),
+    }
 }
 
 trait WaitKeepingInput {
