@@ -29,9 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 pub(crate) fn tell(brokers: Option<String>) -> Result<()> {
-    if let Some(brokers) = &brokers {
-        find_broker(brokers)?;
-    }
     let embedded = if brokers.is_none() {
         Some(EmbeddedBroker::start()?)
     } else {
@@ -229,6 +226,7 @@ fn produce(brokers: &str, topic: &str, orders: &[&str]) -> Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn create_topic(brokers: &str, topic: &str) -> Result<()> {
+    find_broker(brokers)?;
     let admin: AdminClient<DefaultClientContext> = ClientConfig::new()
         .set("bootstrap.servers", brokers)
         .create()?;

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -86,11 +87,11 @@ pub(crate) fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
             Long("upstream") => typed.upstream = Some(address("--upstream", parser.value()?)?),
             Long("state") => typed.state = Some(state_path(parser.value()?)?),
             Long("threshold-bytes") => {
-                let bytes = number("--threshold-bytes", &parser.value()?, 0, u32::MAX)?;
+                let bytes = number("--threshold-bytes", &parser.value()?, &(0..=u32::MAX))?;
                 typed.settings.threshold_bytes = Some(bytes);
             }
             Long("delay-ms") => {
-                let ms = number("--delay-ms", &parser.value()?, 1, DELAY_MS_MAX)?;
+                let ms = number("--delay-ms", &parser.value()?, &(1..=DELAY_MS_MAX))?;
                 typed.settings.delay_ms = Some(ms);
             }
             Value(command) if typed.command.is_none() => typed.command = Some(command.string()?),
@@ -164,15 +165,16 @@ fn state_path(value: OsString) -> Result<PathBuf, lexopt::Error> {
     Ok(value.into())
 }
 
-fn number<N>(flag: &str, value: &OsStr, min: N, max: N) -> Result<N, lexopt::Error>
+fn number<N>(flag: &str, value: &OsStr, range: &RangeInclusive<N>) -> Result<N, lexopt::Error>
 where
     N: FromStr + PartialOrd + Display,
 {
     let number = value.to_str().and_then(|text| text.parse().ok());
     number
-        .filter(|number| (&min..=&max).contains(&number))
+        .filter(|number| range.contains(number))
         .ok_or_else(|| {
             let value = value.to_string_lossy();
+            let (min, max) = (range.start(), range.end());
             format!("{flag} {value}: it must be a whole number from {min} to {max}").into()
         })
 }
