@@ -22,6 +22,8 @@ const SENT: [&str; 9] = [
     "order-3",
 ];
 const GROUP: &str = "ship-svc";
+/// A broker that is there answers well within it.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -103,6 +105,19 @@ pub(crate) fn tell(brokers: Option<String>) -> Result<()> {
     }
     println!("\n{} records sent, 5 orders shipped, each once", SENT.len());
     Ok(())
+}
+
+/// Asked first, since what comes later waits a minute before it says that nobody is there.
+fn find_broker(brokers: &str) -> Result<()> {
+    let client = client(brokers, GROUP, "6000")?;
+    match client.fetch_metadata(None, FIRST_ANSWER) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!(
+            "no broker answers at {brokers} ({error}); start one (scripts/kafka up) or leave \
+             --brokers out"
+        )
+        .into()),
+    }
 }
 
 trait WaitKeepingInput {
@@ -211,6 +226,7 @@ fn produce(brokers: &str, topic: &str, orders: &[&str]) -> Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 async fn create_topic(brokers: &str, topic: &str) -> Result<()> {
+    find_broker(brokers)?;
     let admin: AdminClient<DefaultClientContext> = ClientConfig::new()
         .set("bootstrap.servers", brokers)
         .create()?;

@@ -19,6 +19,8 @@ mod script;
 mod mending;
 // Paths, links, pipes, refusals.
 mod paths;
+// Starts that are refused leave nothing behind.
+mod refusals;
 // Full disks, limits, readers that go away, and the order of writes.
 mod faults;
 // Killed at random moments.

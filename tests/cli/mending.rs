@@ -38,6 +38,29 @@ fn half_a_mark_costs_at_most_itself() {
 }
 
 #[test]
+fn the_message_quotes_the_end_in_a_bounded_way_and_says_that_nothing_is_left_to_do() {
+    let said = |seen: &[u8], out: &[u8]| {
+        let lab = Lab::new();
+        fs::write(lab.seen(), seen).unwrap();
+        fs::write(lab.out(), out).unwrap();
+        run(&mut lab.dedup(), "").stderr
+    };
+    let added = "('orde'); a newline was added, nothing else to do\n";
+    assert!(said(b"a\norde", b"a\n").ends_with(added));
+    assert!(said(b"", b"a\norde").ends_with(added));
+    let completed = said(b"a\norde", b"a\norder-2\n");
+    assert!(completed.contains("('orde'); it was completed from the out file"));
+    let long = [&b"\xff\x1b"[..], &b"x".repeat(10_000)].concat();
+    for said in [said(&long, b""), said(b"", &long)] {
+        assert!(
+            said.contains(&format!("('...{}')", "x".repeat(40))),
+            "{said}"
+        );
+    }
+    assert!(said(b"", b"\xff\x1b").contains("('\u{fffd}\\u{1b}')"));
+}
+
+#[test]
 fn half_a_mark_does_not_pass_for_a_shorter_line() {
     // Killed while it marked order-12; order-1 has not been seen yet.
     mends(

@@ -129,8 +129,10 @@ wait_ready() {
 new_log() { tail -c "+$(($2 + 1))" -- "$1/broker.log"; }
 
 start_and_wait() {
-    local dir=$1 log_start=0
-    if [[ -f $dir/broker.log ]]; then log_start=$(stat -c %s -- "$dir/broker.log"); fi
+    local dir=$1 log_start
+    # Made here, since the broker's own process may make it only after it was looked at.
+    : >>"$dir/broker.log"
+    log_start=$(stat -c %s -- "$dir/broker.log")
     launch "$dir"
     wait_ready "$dir" "$log_start"
 }

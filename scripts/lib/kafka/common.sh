@@ -16,6 +16,12 @@ die() {
     exit 1
 }
 
+# The call itself is wrong.
+usage_error() {
+    say "$* (see scripts/kafka help)"
+    exit 2
+}
+
 # Kafka cannot be had on this machine as it is: told apart from a broker that fails, because
 # tests skip the first and must not skip the second.
 readonly UNAVAILABLE=69

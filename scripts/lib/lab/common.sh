@@ -14,9 +14,17 @@ die() {
     exit 1
 }
 
+# The call itself is wrong.
+usage_error() {
+    printf '%s\n' "lab: $* (see scripts/lab help)" >&2
+    exit 2
+}
+
 # A lab counts lines in files; files of another run would be counted with them.
 prepare_dir() {
+    [[ -n $1 ]] || usage_error "the directory's name is empty: name a new directory"
     dir=$(realpath -m -- "$1")
+    [[ -d $dir || ! -e $dir ]] || die "$dir is a file: name a new directory"
     mkdir -p -- "$dir"
     [[ -z $(ls -A -- "$dir") ]] || die "$dir is not empty: name a new directory"
     work=$(mktemp -d)
@@ -48,12 +56,13 @@ cleanup() {
     rm -rf -- "$work"
 }
 
-# binary NAME OVERRIDE: prints the path of one of our binaries. cargo is asked even when
+# binary NAME VARIABLE: prints the path of one of our binaries. cargo is asked even when
 # the file is there, because only cargo knows whether it is older than the sources.
 binary() {
     local target=${CARGO_TARGET_DIR:-$LAB_ROOT/target}/release/$1
-    if [[ -n $2 ]]; then
-        target=$(realpath -- "$2") || die "$2: no such file"
+    if [[ -n ${!2:-} ]]; then
+        target=$(realpath -m -- "${!2}")
+        [[ -f $target && -x $target ]] || die "$2=${!2}: no such program; correct or unset it"
     elif command -v cargo >/dev/null; then
         (cd -- "$LAB_ROOT" && cargo build --quiet --release --bin "$1" >&2)
     fi

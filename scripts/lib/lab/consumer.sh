@@ -129,8 +129,8 @@ step_report() {
 }
 
 lab_main() {
-    ship_bin=$(binary ship-process "${SHIP_PROCESS_BIN:-}")
-    dedup_bin=$(binary dedup "${DEDUP_BIN:-}")
+    ship_bin=$(binary ship-process SHIP_PROCESS_BIN)
+    dedup_bin=$(binary dedup DEDUP_BIN)
     readonly ship_bin dedup_bin
     # The lab knows one switch; whatever the user's shell has set must not decide a step.
     unset SHIP_FIXED DEDUP_SEEN DEDUP_OUT

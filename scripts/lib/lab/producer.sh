@@ -159,7 +159,7 @@ step_report() {
 }
 
 lab_main() {
-    slow_bin=$(binary kafka-lab-slow "${KAFKA_LAB_SLOW_BIN:-}")
+    slow_bin=$(binary kafka-lab-slow KAFKA_LAB_SLOW_BIN)
     readonly slow_bin
     start_kafka --proxied-port auto
     [[ -n ${kafka[log_dir]} ]] ||

@@ -24,6 +24,10 @@ pub(crate) enum Error {
     #[error("{path}: {reason}", path = path.display())]
     Refused { path: PathBuf, reason: &'static str },
 
+    /// A path or a stream that cannot be used; nothing was opened or made.
+    #[error(transparent)]
+    Place(#[from] crate::place::Refusal),
+
     /// Another process works on the file.
     #[error(
         "{path}: in use by another writer{holder}; let it finish, or use --wait SECONDS",

@@ -14,15 +14,28 @@ pub(crate) fn same(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Whether the file holds something and does not end in a newline.
-pub(crate) fn ends_inside_a_line(file: &File) -> io::Result<bool> {
-    let length = file.metadata()?.len();
-    if length == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.read_exact_at(&mut last, length - 1)?;
-    Ok(last != *b"\n")
+/// How much of a line a message quotes.
+const QUOTED_BYTES_MAX: usize = 40;
+
+/// The file's last line where that has no newline, or the end of it where it is long.
+pub(crate) fn unfinished_end(file: &File) -> io::Result<Option<Vec<u8>>> {
+    // One byte more than is quoted tells that the line is longer.
+    let from = file.metadata()?.len();
+    let from = from.saturating_sub(QUOTED_BYTES_MAX as u64 + 1);
+    let mut end = vec![0; QUOTED_BYTES_MAX + 1];
+    let length = file.read_at(&mut end, from)?;
+    end.truncate(length);
+    let start = memchr::memrchr(b'\n', &end).map_or(0, |newline| newline + 1);
+    let end = end.split_off(start);
+    Ok((!end.is_empty()).then_some(end))
+}
+
+/// A line's end for a message.
+pub(crate) fn quoted(line: &[u8]) -> String {
+    let cut = line.len().saturating_sub(QUOTED_BYTES_MAX);
+    let dots = if cut > 0 { "..." } else { "" };
+    let text = String::from_utf8_lossy(&line[cut..]);
+    format!("'{dots}{}'", text.escape_debug())
 }
 
 /// Makes a new file's name durable. Without it a power cut could leave the seen file and take

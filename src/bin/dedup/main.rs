@@ -38,6 +38,8 @@ mod journal;
 mod lines;
 mod lock;
 mod output;
+#[path = "../place/mod.rs"]
+mod place;
 mod plain;
 mod run;
 mod seen;

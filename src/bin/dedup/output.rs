@@ -11,7 +11,7 @@ use std::{
 use crate::{
     append::{self, Torn},
     error::Error,
-    files, lock,
+    files, lock, place,
     stdin::Stdin,
 };
 
@@ -64,18 +64,6 @@ impl Output {
         &self.path
     }
 
-    /// A file that is fed with its own end never comes to an end.
-    pub(crate) fn refuse_as_input(&self, stdin: &Stdin) -> Result<(), Error> {
-        let input = stdin.metadata().map_err(Error::Input)?;
-        if self.readable().is_some() && files::same(&self.metadata, &input) {
-            return Err(Error::Refused {
-                path: self.path.clone(),
-                reason: "standard input is the out file; it would be fed with its own output",
-            });
-        }
-        Ok(())
-    }
-
     /// Keeps other writers away. A stream has no place where two could collide.
     pub(crate) fn lock(&self, wait: Duration) -> Result<(), Error> {
         if self.readable().is_none() {
@@ -123,6 +111,25 @@ impl Output {
             source,
         }
     }
+}
+
+/// Looks at the path without making anything, and says whether there is something.
+///
+/// # Errors
+/// Where it cannot be the out file.
+pub(crate) fn check(path: &Path, stdin: &Stdin) -> Result<bool, Error> {
+    let Some(there) = place::file(path, "--out or DEDUP_OUT")? else {
+        return Ok(false);
+    };
+    // A file that is fed with its own end never comes to an end.
+    let input = stdin.metadata().map_err(Error::Input)?;
+    if there.is_file() && files::same(&there, &input) {
+        return Err(Error::Refused {
+            path: path.to_path_buf(),
+            reason: "standard input is the out file; it would be fed with its own output",
+        });
+    }
+    Ok(true)
 }
 
 fn open(path: &Path) -> Result<File, Error> {

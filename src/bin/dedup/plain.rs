@@ -25,8 +25,9 @@ use crate::{
     run::State,
     say,
     seen::Seen,
-    stdin::Stdin,
 };
+
+const NEWLINE_ADDED: &str = "a newline was added, nothing else to do";
 
 pub(crate) struct Plain {
     seen: Seen,
@@ -35,19 +36,13 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// Takes over the state. Every reason to refuse comes up before the out file is touched.
-    pub(crate) fn open(
-        seen: Seen,
-        out: Output,
-        stdin: &Stdin,
-        wait: Duration,
-    ) -> Result<Self, Error> {
+    pub(crate) fn open(seen: Seen, out: Output, wait: Duration) -> Result<Self, Error> {
         if files::same(out.metadata(), &seen.metadata()?) {
             return Err(Error::Refused {
                 path: out.path().to_path_buf(),
                 reason: "the seen file and the out file are the same file; give each its own",
             });
         }
-        out.refuse_as_input(stdin)?;
         out.lock(wait)?;
         let mut plain = Self { seen, out };
         if let Some(end) = plain.seen.load()? {
@@ -63,18 +58,21 @@ impl Plain {
             self.seen.cut_end(half)?;
             warn(
                 self.seen.path(),
-                "was cut off: it may be half a mark; if not, it comes once more",
+                &end,
+                "it was cut off, as it may be half a mark: if not, the line comes once more",
             );
             return Ok(());
         }
+        let mut what = NEWLINE_ADDED;
         if let Some(whole) = self.unmarked_line(&end)? {
             end = whole;
+            what = "it was completed from the out file, nothing else to do";
         }
         end.push(b'\n');
         self.seen.insert(&end, |_| {});
         self.seen.append(&end[half..])?;
         self.seen.sync()?;
-        warn(self.seen.path(), "got one; a writer may have died in it");
+        warn(self.seen.path(), &end[..half], what);
         Ok(())
     }
 
@@ -105,14 +103,12 @@ impl Plain {
         let Some(file) = self.out.readable() else {
             return Ok(());
         };
-        if files::ends_inside_a_line(file).map_err(|source| self.unreadable(source))? {
+        let end = files::unfinished_end(file).map_err(|source| self.unreadable(source))?;
+        if let Some(end) = end {
             self.out
                 .append(b"\n")
                 .map_err(|torn| self.out.failure(torn.source))?;
-            warn(
-                self.out.path(),
-                "got one; if a writer died in it, it is half a line",
-            );
+            warn(self.out.path(), &end, NEWLINE_ADDED);
         }
         Ok(())
     }
@@ -122,10 +118,11 @@ impl Plain {
     }
 }
 
-fn warn(path: &Path, what: &str) {
+fn warn(path: &Path, end: &[u8], what: &str) {
     say(&format!(
-        "{}: the last line had no newline and {what}",
-        path.display()
+        "{}: ended in the middle of a line ({}); {what}",
+        path.display(),
+        files::quoted(end)
     ));
 }
 

@@ -8,9 +8,10 @@ use crate::{
     args::{Config, Store},
     error::Error,
     lines::Lines,
-    output::Output,
+    output::{self, Output},
+    place,
     plain::Plain,
-    seen::Seen,
+    seen::{self, Seen},
     stdin::Stdin,
 };
 
@@ -64,12 +65,16 @@ impl fmt::Display for Summary {
 /// The first thing that fails. What was handed over until then is recorded as seen.
 pub(crate) fn run(config: &Config) -> Result<Summary, Error> {
     let started = Instant::now();
+    place::open_input()?;
     let stdin = Stdin::open().map_err(Error::Input)?;
     let (read, written) = match config.store {
         Store::Text => {
+            // Both before either is made.
+            seen::check(&config.seen)?;
+            output::check(&config.out, &stdin)?;
             let seen = Seen::open(&config.seen, config.wait)?;
             let out = Output::open(&config.out)?;
-            let state = Plain::open(seen, out, &stdin, config.wait)?;
+            let state = Plain::open(seen, out, config.wait)?;
             filter(stdin, state)?
         }
         #[cfg(feature = "sled")]

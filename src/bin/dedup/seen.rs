@@ -13,7 +13,7 @@ use crate::{
     files,
     index::Index,
     lines::{Lines, content},
-    lock,
+    lock, place,
 };
 
 pub(crate) struct Seen {
@@ -116,24 +116,29 @@ impl Seen {
     }
 }
 
-fn open(path: &Path) -> Result<File, Error> {
-    // Asked before it is opened: a FIFO or a device may do something on being opened, and
-    // neither remembers.
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(metadata) if metadata.is_dir() => {
-            return Err(Error::io("open", path, io::ErrorKind::IsADirectory.into()));
-        }
-        Ok(_) => {
-            let reason = "the seen file must be a regular file, for it is read again on each run";
-            return Err(Error::Refused {
-                path: path.to_path_buf(),
-                reason,
-            });
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(source) => return Err(Error::io("look at", path, source)),
+/// Looks at the path without making anything.
+///
+/// # Errors
+/// Where it cannot be the seen file.
+pub(crate) fn check(path: &Path) -> Result<(), Error> {
+    #[cfg(feature = "sled")]
+    if path.join("stamp").exists() {
+        return Err(Error::Refused {
+            path: path.to_path_buf(),
+            reason: "this is a store: use --store sled",
+        });
     }
+    // A FIFO or a device may do something on being opened, and neither remembers.
+    match place::file(path, "--seen or DEDUP_SEEN")? {
+        Some(there) if !there.is_file() => Err(Error::Refused {
+            path: path.to_path_buf(),
+            reason: "the seen file must be a regular file, for it is read again on each run",
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
     OpenOptions::new()
         .read(true)
         .append(true)

@@ -10,15 +10,21 @@
 use crate::{
     args::Config,
     error::Error,
-    journal::{self, Book, Journal},
-    output::Output,
+    journal::{self, Book, Journal, Program},
+    output::{self, Output},
+    place,
     run::State,
     say,
     stdin::Stdin,
 };
 
 /// The owner in the store's stamp.
-const PROGRAM: &str = "dedup";
+const PROGRAM: Program = Program {
+    name: "dedup",
+    when_in_use: "let it finish, or use --wait SECONDS",
+};
+
+const NOT_A_STORE: &str = "is a text file of marks: leave out --store sled";
 
 /// The lines of every stream: there is no place that they could be missing from.
 const STREAM: Book = Book {
@@ -34,11 +40,20 @@ pub(crate) struct Stored {
 impl Stored {
     /// Opens the store and brings the out file to the length that it knows.
     pub(crate) fn open(config: &Config, stdin: &Stdin) -> Result<Self, Error> {
-        let out = Output::open(&config.out)?;
-        out.refuse_as_input(stdin)?;
-        out.lock(config.wait)?;
-        let book = out.kept().map_or(STREAM, |_| journal::FILE);
-        let mut journal = Journal::open(&config.seen, PROGRAM, book, config.wait)?;
+        place::store(&config.seen, "--seen or DEDUP_SEEN", NOT_A_STORE)?;
+        let (out, mut journal) = if output::check(&config.out, stdin)? {
+            let out = open_out(config)?;
+            if let Some(file) = out.kept() {
+                journal::refuse_without_store(file, out.path(), &config.seen)?;
+            }
+            let book = out.kept().map_or(STREAM, |_| journal::FILE);
+            let journal = Journal::open(&config.seen, PROGRAM, book, config.wait)?;
+            (out, journal)
+        } else {
+            // A store that refuses must not leave a new, empty out file behind.
+            let journal = Journal::open(&config.seen, PROGRAM, journal::FILE, config.wait)?;
+            (open_out(config)?, journal)
+        };
         if let Some(file) = out.kept() {
             let missing = journal.catch_up(file, out.path())?;
             if missing > 0 {
@@ -51,6 +66,12 @@ impl Stored {
         }
         Ok(Self { journal, out })
     }
+}
+
+fn open_out(config: &Config) -> Result<Output, Error> {
+    let out = Output::open(&config.out)?;
+    out.lock(config.wait)?;
+    Ok(out)
 }
 
 impl State for Stored {

@@ -8,6 +8,25 @@ use super::{Error, Journal, file, tape::Part};
 /// the file is synced after each batch, and a batch is about as long.
 const COMPARED_BYTES: u64 = 4 << 20;
 
+/// Refuses a file with content where there is no store yet: a new one could know nothing of it,
+/// and would stay behind.
+pub(crate) fn refuse_without_store(
+    file: &File,
+    path: &Path,
+    directory: &Path,
+) -> Result<(), Error> {
+    match file::length(file, path)? {
+        0 => Ok(()),
+        _ if directory.exists() => Ok(()),
+        length => Err(Error::NotOurs {
+            path: path.to_path_buf(),
+            store: directory.to_path_buf(),
+            length,
+            from: 0,
+        }),
+    }
+}
+
 impl Journal {
     /// How long the file is that this is the journal of.
     pub(crate) fn length(&self) -> u64 {

@@ -7,11 +7,31 @@ use std::{
 
 use idempotent_consumer::store::StoreError;
 
+use super::Program;
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The store's refusal or failure in its own words.
     #[error(transparent)]
     Store(StoreError),
+
+    #[error("the store at {path} is in use{by}; {advice}", path = path.display())]
+    InUse {
+        path: PathBuf,
+        by: String,
+        advice: &'static str,
+    },
+
+    /// The store's own words speak of groups; here they are programs.
+    #[error(
+        "{place} was filled by the program {theirs}, and this is {ours}: what it knows would be \
+         wrong here. Name another store, or use it with {theirs}"
+    )]
+    OfAnother {
+        place: String,
+        theirs: String,
+        ours: String,
+    },
 
     /// The store's own words speak of a topic that is read again; here it is a file.
     #[error(
@@ -59,6 +79,28 @@ impl From<StoreError> for Error {
 }
 
 impl Error {
+    /// What the store says on being opened, in the words of this program.
+    pub(super) fn of_store(error: StoreError, program: Program) -> Self {
+        match error {
+            StoreError::Locked { path, by } => Self::InUse {
+                path,
+                by,
+                advice: program.when_in_use,
+            },
+            StoreError::Foreign {
+                place,
+                what: "group",
+                theirs,
+                ours,
+            } => Self::OfAnother {
+                place,
+                theirs,
+                ours,
+            },
+            other => other.into(),
+        }
+    }
+
     pub(super) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         |source| Self::Read {
             path: path.to_path_buf(),

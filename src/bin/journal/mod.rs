@@ -32,8 +32,8 @@ use idempotent_consumer::{
     store::{Owner, SledStore, StoreError},
 };
 
-pub(crate) use self::error::Error;
 use self::tape::{Place, Record, Tape};
+pub(crate) use self::{catch_up::refuse_without_store, error::Error};
 
 mod catch_up;
 mod error;
@@ -53,6 +53,15 @@ const GROUP_LINES: usize = 512;
 
 const PIECES: Place = Place::new("pieces", 0);
 const RETRY: Duration = Duration::from_millis(20);
+
+/// Who uses the store.
+#[derive(Clone, Copy)]
+pub(crate) struct Program {
+    /// The owner in the store's stamp.
+    pub(crate) name: &'static str,
+    /// What to do when another process has the store.
+    pub(crate) when_in_use: &'static str,
+}
 
 /// Which lines of a store are meant. All share their keys: a line that was handed over in one way
 /// is not handed over in another.
@@ -90,17 +99,18 @@ impl Journal {
     /// Where the store refuses: in use, damaged, or filled by another program.
     pub(crate) fn open(
         directory: &Path,
-        program: &str,
+        program: Program,
         book: Book,
         wait: Duration,
     ) -> Result<Self, Error> {
-        let store = open_store(directory, wait)?;
+        let translate = |error| Error::of_store(error, program);
+        let store = open_store(directory, wait).map_err(translate)?;
         let owner = Owner {
-            group: program.to_owned(),
+            group: program.name.to_owned(),
             recipe: "line".to_owned(),
             scope: "topic".to_owned(),
         };
-        let engine = Engine::new(Arc::new(store), &owner, Scope::Topic)?;
+        let engine = Engine::new(Arc::new(store), &owner, Scope::Topic).map_err(translate)?;
         let lines = Tape::take(&engine, Place::new("lines", book.number))?;
         Ok(Self {
             engine,

@@ -1,8 +1,11 @@
 //! The command line, checked but not acted on.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use lexopt::prelude::*;
 
@@ -84,9 +87,13 @@ pub(crate) fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
             Long("upstream") => typed.upstream = Some(address("--upstream", parser.value()?)?),
             Long("state") => typed.state = Some(state_path(parser.value()?)?),
             Long("threshold-bytes") => {
-                typed.settings.threshold_bytes = Some(parser.value()?.parse()?);
+                let bytes = number("--threshold-bytes", &parser.value()?, &(0..=u32::MAX))?;
+                typed.settings.threshold_bytes = Some(bytes);
             }
-            Long("delay-ms") => typed.settings.delay_ms = Some(delay_ms(parser.value()?.parse()?)?),
+            Long("delay-ms") => {
+                let ms = number("--delay-ms", &parser.value()?, &(1..=DELAY_MS_MAX))?;
+                typed.settings.delay_ms = Some(ms);
+            }
             Value(command) if typed.command.is_none() => typed.command = Some(command.string()?),
             other => return Err(other.unexpected()),
         }
@@ -109,12 +116,17 @@ impl Typed {
         let state = self.state.unwrap_or_else(default_path);
         let settings = self.settings;
         match command {
-            "serve" => Ok(Command::Serve(Serve {
-                listen: self.listen.ok_or("'serve' needs --listen ADDR")?,
-                upstream: self.upstream.ok_or("'serve' needs --upstream ADDR")?,
-                state,
-                settings,
-            })),
+            "serve" => match (self.listen, self.upstream) {
+                (Some(listen), Some(upstream)) => Ok(Command::Serve(Serve {
+                    listen,
+                    upstream,
+                    state,
+                    settings,
+                })),
+                (None, None) => Err("'serve' needs --listen ADDR and --upstream ADDR".into()),
+                (None, _) => Err("'serve' needs --listen ADDR".into()),
+                (_, None) => Err("'serve' needs --upstream ADDR".into()),
+            },
             "on" | "off" => Ok(Command::Switch(Switch {
                 on: command == "on",
                 state,
@@ -153,9 +165,16 @@ fn state_path(value: OsString) -> Result<PathBuf, lexopt::Error> {
     Ok(value.into())
 }
 
-fn delay_ms(value: u64) -> Result<u64, lexopt::Error> {
-    if (1..=DELAY_MS_MAX).contains(&value) {
-        return Ok(value);
-    }
-    Err(format!("--delay-ms {value}: it must be from 1 to {DELAY_MS_MAX}").into())
+fn number<N>(flag: &str, value: &OsStr, range: &RangeInclusive<N>) -> Result<N, lexopt::Error>
+where
+    N: FromStr + PartialOrd + Display,
+{
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number
+        .filter(|number| range.contains(number))
+        .ok_or_else(|| {
+            let value = value.to_string_lossy();
+            let (min, max) = (range.start(), range.end());
+            format!("{flag} {value}: it must be a whole number from {min} to {max}").into()
+        })
 }

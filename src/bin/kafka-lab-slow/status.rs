@@ -10,7 +10,13 @@ pub(crate) fn run(path: &Path) -> Result<(), Error> {
     let file = StateFile::at(path);
     let stored = file.read()?;
     let state = stored.unwrap_or_default();
-    let serving = if file.is_served()? {
+    let is_served = file.is_served()?;
+    let in_vain = if state.on && !is_served {
+        " (stored; no proxy runs, nothing is delayed)"
+    } else {
+        ""
+    };
+    let serving = if is_served {
         match file.serving()? {
             Some(serving) => format!(
                 "running, process {}, {} -> {}{}",
@@ -29,7 +35,7 @@ pub(crate) fn run(path: &Path) -> Result<(), Error> {
         "not running".to_owned()
     };
     say(&format!(
-        "{}\ndelay: {}\nproxy: {serving}\nstate file: {}{}",
+        "{}{in_vain}\ndelay: {}\nproxy: {serving}\nstate file: {}{}",
         state.on_or_off(),
         state.delay_in_words(),
         file.path.display(),

@@ -38,7 +38,8 @@ Environment:
 
 Exit codes:
   0  every line is in the processed file
-  1  it died at order-2, or reading or writing failed
+  1  it died at order-2, or reading or writing failed; also when the reader of a
+     pipe went away before it had every line
   2  the call is wrong
 ";
 

@@ -12,6 +12,10 @@ pub(crate) enum Error {
     #[error("{path}: cannot open: {source}", path = path.display())]
     Open { path: PathBuf, source: io::Error },
 
+    /// A path or a stream that cannot be used; nothing was opened or made.
+    #[error(transparent)]
+    Place(#[from] crate::place::Refusal),
+
     /// Nothing was written: the orders are handled only when all of them are there.
     #[error("standard input: cannot read: {0}; nothing was processed")]
     Input(io::Error),

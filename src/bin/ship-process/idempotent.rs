@@ -12,35 +12,57 @@ use rustix::{
 
 use crate::{
     error::Error,
-    journal::{FILE, Journal},
-    processed::Processed,
+    journal::{FILE, Journal, Program, refuse_without_store},
+    place,
+    processed::{PROCESSED_NAMES, Processed},
     run::until_death,
 };
 
 /// The owner in the store's stamp.
-const PROGRAM: &str = "ship-process";
+const PROGRAM: Program = Program {
+    name: "ship-process",
+    when_in_use: "let it finish",
+};
 
 /// Opens the store and brings the processed file to the length that it knows.
-pub(crate) fn open(processed: &Processed, state: &Path) -> Result<Journal, Error> {
-    let file = regular(processed)?;
+pub(crate) fn open(path: &Path, state: &Path) -> Result<(Processed, Journal), Error> {
+    place::store(state, "--state", "is no directory; --state takes one")?;
+    let (processed, mut journal) = if let Some(there) = place::file(path, PROCESSED_NAMES)? {
+        if !there.is_file() {
+            return Err(not_a_file(path));
+        }
+        let processed = open_locked(path)?;
+        refuse_without_store(regular(&processed)?, path, state)?;
+        (processed, open_journal(state)?)
+    } else {
+        // A store that refuses must not leave a new, empty file behind.
+        let journal = open_journal(state)?;
+        (open_locked(path)?, journal)
+    };
+    journal.catch_up(regular(&processed)?, path)?;
+    Ok((processed, journal))
+}
+
+fn open_journal(state: &Path) -> Result<Journal, Error> {
+    Ok(Journal::open(state, PROGRAM, FILE, Duration::ZERO)?)
+}
+
+fn open_locked(path: &Path) -> Result<Processed, Error> {
+    let processed = Processed::open(path)?;
     // The store's own lock does not keep away whoever uses another one for the same file.
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => {
-            return Err(Error::Locked {
-                path: processed.path().to_path_buf(),
-            });
-        }
-        Err(error) => {
-            return Err(Error::Open {
-                path: processed.path().to_path_buf(),
-                source: io::Error::from(error),
-            });
-        }
+    match flock(
+        regular(&processed)?,
+        FlockOperation::NonBlockingLockExclusive,
+    ) {
+        Ok(()) => Ok(processed),
+        Err(Errno::WOULDBLOCK) => Err(Error::Locked {
+            path: path.to_path_buf(),
+        }),
+        Err(error) => Err(Error::Open {
+            path: path.to_path_buf(),
+            source: io::Error::from(error),
+        }),
     }
-    let mut journal = Journal::open(state, PROGRAM, FILE, Duration::ZERO)?;
-    journal.catch_up(file, processed.path())?;
-    Ok(journal)
 }
 
 /// Processes the orders that were not processed before.
@@ -74,7 +96,13 @@ pub(crate) fn process(
 }
 
 fn regular(processed: &Processed) -> Result<&File, Error> {
-    processed.regular().ok_or_else(|| Error::NotAFile {
-        path: processed.path().to_path_buf(),
-    })
+    processed
+        .regular()
+        .ok_or_else(|| not_a_file(processed.path()))
+}
+
+fn not_a_file(path: &Path) -> Error {
+    Error::NotAFile {
+        path: path.to_path_buf(),
+    }
 }

@@ -27,6 +27,8 @@ mod idempotent;
 #[cfg(feature = "sled")]
 #[path = "../journal/mod.rs"]
 mod journal;
+#[path = "../place/mod.rs"]
+mod place;
 mod processed;
 mod run;
 

@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::error::Error;
+use crate::{error::Error, place};
+
+/// How another file is named.
+pub(crate) const PROCESSED_NAMES: &str = "--processed or SHIP_PROCESSED";
 
 /// How much is written at once. A part ends with a line, so a reader never sees half of one.
 const PART_BYTES: usize = 64 * 1024;
@@ -20,6 +23,7 @@ pub(crate) struct Processed {
 
 impl Processed {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        place::file(path, PROCESSED_NAMES)?;
         let open = || {
             // A regular file is opened for reading too, to see whether it ends inside a line. A
             // FIFO opened that way would have ourselves as its reader.

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 #[cfg(feature = "sled")]
 use crate::idempotent;
-use crate::{args::Config, error::Error, processed::Processed};
+use crate::{args::Config, error::Error, place, processed::Processed};
 
 /// Reads every order, then processes them in order.
 ///
@@ -13,12 +13,13 @@ use crate::{args::Config, error::Error, processed::Processed};
 pub(crate) fn run(config: &Config) -> Result<(), Error> {
     // Opened before anything is read: orders taken off a pipe for a file that cannot be written
     // would be lost without need.
-    let processed = Processed::open(&config.processed)?;
+    place::open_input()?;
     #[cfg(feature = "sled")]
     if let Some(state) = &config.state {
-        let journal = idempotent::open(&processed, state)?;
+        let (processed, journal) = idempotent::open(&config.processed, state)?;
         return idempotent::process(&processed, journal, &read_orders()?, config.fixed);
     }
+    let processed = Processed::open(&config.processed)?;
     let orders = read_orders()?;
     let (safe, died) = if config.fixed {
         (orders.len(), None)
