@@ -20,7 +20,7 @@ const SETTINGS: &[&str] = &[
     "log.cleaner.backoff.ms=100",
 ];
 /// For anything that a loaded machine may take its time for.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 static KAFKA: LazyLock<Option<Kafka>> = LazyLock::new(|| Kafka::start_with(SETTINGS));
 /// Held for writing by the test that restarts the broker under everybody.
