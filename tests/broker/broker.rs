@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use crate::support::kafka::Kafka;
+use crate::support::kafka::{Kafka, skip};
 
 /// Members that die are noticed soon, a heartbeat of the broker's own protocol does not take
 /// five seconds, and the log cleaner looks at once.
@@ -43,12 +43,16 @@ pub(crate) fn shared() -> Option<SharedBroker> {
     Some(Broker { kafka, _turn: turn })
 }
 
-/// The broker, alone; `None` also where it is not ours to stop.
+/// The broker, alone; `None` (said on standard error) also where it is not ours to stop.
 pub(crate) fn alone() -> Option<Broker<RwLockWriteGuard<'static, ()>>> {
     let turn = TURN
         .write()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let kafka = KAFKA.as_ref().filter(|kafka| kafka.is_ours())?;
+    let kafka = KAFKA.as_ref()?;
+    if !kafka.is_ours() {
+        skip("KAFKA_BOOTSTRAP's broker is not ours to stop.");
+        return None;
+    }
     Some(Broker { kafka, _turn: turn })
 }
 

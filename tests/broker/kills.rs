@@ -58,7 +58,9 @@ pub(crate) fn assert_history(directory: &Path, keys: &[String], repeats_max: usi
     );
     assert!(
         unannounced.is_empty(),
-        "repeated, and not in doubt: {unannounced:?}"
+        "{} repeated and not in doubt, first {:?}",
+        unannounced.len(),
+        unannounced.first()
     );
     assert!(
         repeats <= repeats_max,

@@ -1,6 +1,8 @@
 //! Records of transactions: only committed ones count, and their markers take offsets.
 
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
 use rdkafka::producer::{BaseProducer, Producer as _};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::broker::{DEADLINE, SharedBroker};
 use crate::history::History;
@@ -102,4 +104,42 @@ fn a_marker_at_the_end_of_the_log_does_not_hold_up_a_stop_or_a_restart() {
         );
     }
     assert_eq!(history.keys(), ["a", "b", "c"]);
+}
+
+/// Sets a group without members to a position, as its operator does with `--to-latest`.
+fn set_group(kafka: &SharedBroker, group: &str, topic: &str, next: i64) {
+    let operator: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", kafka.bootstrap())
+        .set("group.id", group)
+        .create()
+        .unwrap();
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, 0, Offset::Offset(next))
+        .unwrap();
+    operator.commit(&list, CommitMode::Sync).unwrap();
+}
+
+#[test]
+fn a_restore_comes_to_its_end_where_the_last_offsets_hold_no_record() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (topic, dir) = (
+        admin::topic(&kafka, "restored", 1),
+        tempfile::tempdir().unwrap(),
+    );
+    let producer = producer(&kafka, &topic);
+    transaction(&producer, &topic, "first", &["a", "b"], true);
+    transaction(&producer, &topic, "second", &["c"], false);
+    assert_eq!(kafka.end_offsets(&topic), [5]);
+    set_group(&kafka, &topic, &topic, 5);
+
+    let history = History::default();
+    let member = builder(config(&kafka, &topic), &topic);
+    let running = Member::start("a", member, sled(dir.path()), &history);
+    transaction(&producer, &topic, "first", &["a", "d"], true);
+    running.wait(1);
+    let counts = running.stop().counts;
+    assert_eq!((counts.restored, counts.duplicate, counts.new), (2, 1, 1));
+    assert_eq!(history.keys(), ["d"]);
 }
