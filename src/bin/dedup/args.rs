@@ -33,7 +33,8 @@ Options:
                       text: in a file, one a line, as the lab's script does
                       sled: in a store directory; out is kept in step with it
       --seen PATH     where they are kept: a regular file, or with --store sled
-                      a directory; created when missing
+                      a directory; created when missing, though not the
+                      directory that it is in
                       [default: /root/kafka/seen.txt,
                       with --store sled /root/kafka/seen.store]
       --out PATH      where new lines go: a file, which is appended to, a pipe

@@ -52,7 +52,14 @@ impl Stored {
         } else {
             // A store that refuses must not leave a new, empty out file behind.
             let journal = Journal::open(&config.seen, PROGRAM, journal::FILE, config.wait)?;
-            (open_out(config)?, journal)
+            let out = open_out(config)?;
+            if out.kept().is_none() {
+                return Err(Error::Refused {
+                    path: config.out.clone(),
+                    reason: "it was missing, and somebody made it anew just now; start again",
+                });
+            }
+            (out, journal)
         };
         if let Some(file) = out.kept() {
             let missing = journal.catch_up(file, out.path())?;

@@ -26,7 +26,8 @@ Options:
                         repeats one. An order that was processed before is
                         skipped, order-2 too. The file must be the store's own
                         from the first byte on
-      --state DIR       the store; implies --idempotent
+      --state DIR       the store, created when missing, though not the
+                        directory that it is in; implies --idempotent
                         [default: the processed file's path with .store at its
                         end]
   -h, --help            print this
