@@ -15,7 +15,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) const TOPIC: &str = "orders";
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// `RUST_LOG=info` shows what the consumers say.
 pub(crate) fn log() {
