@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-use crate::support::kafka::{Kafka, skip};
+use crate::support::kafka::Kafka;
+use crate::support::skip::cannot_run;
 
 /// Members that die are noticed soon, a heartbeat of the broker's own protocol does not take
 /// five seconds, and the log cleaner looks at once.
@@ -50,7 +51,7 @@ pub(crate) fn alone() -> Option<Broker<RwLockWriteGuard<'static, ()>>> {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let kafka = KAFKA.as_ref()?;
     if !kafka.is_ours() {
-        skip("KAFKA_BOOTSTRAP's broker is not ours to stop.");
+        cannot_run("KAFKA_BOOTSTRAP's broker is not ours to stop.");
         return None;
     }
     Some(Broker { kafka, _turn: turn })

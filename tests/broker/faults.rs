@@ -9,7 +9,7 @@ use crate::broker::SharedBroker;
 use crate::feed::Feed;
 use crate::history::History;
 use crate::member::{Member, builder, config, sled};
-use crate::support::kafka::skip;
+use crate::support::skip::cannot_run;
 use crate::{admin, broker};
 
 const KEYS: usize = 3_000;
@@ -25,7 +25,7 @@ fn read_through(idea: &str, harm: impl FnOnce(&FaultProxy, &dyn Fn(usize))) {
         return;
     };
     let Some((listen, upstream)) = kafka.proxied() else {
-        skip("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
+        cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
         return;
     };
     let _proxy: MutexGuard<'_, ()> = ONE_PROXY.lock().unwrap_or_else(PoisonError::into_inner);

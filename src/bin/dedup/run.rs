@@ -9,7 +9,6 @@ use crate::{
     error::Error,
     lines::Lines,
     output::{self, Output},
-    place,
     plain::Plain,
     seen::{self, Seen},
     stdin::Stdin,
@@ -65,7 +64,6 @@ impl fmt::Display for Summary {
 /// The first thing that fails. What was handed over until then is recorded as seen.
 pub(crate) fn run(config: &Config) -> Result<Summary, Error> {
     let started = Instant::now();
-    place::open_input()?;
     let stdin = Stdin::open().map_err(Error::Input)?;
     let (read, written) = match config.store {
         Store::Text => {

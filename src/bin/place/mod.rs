@@ -23,21 +23,6 @@ impl Refusal {
     }
 }
 
-/// Refuses a standard input that the caller closed: its end would pass for that of the orders.
-///
-/// # Errors
-/// Where it is closed.
-pub(crate) fn open_input() -> Result<(), Refusal> {
-    if closed(io::stdin()) {
-        return Err(Refusal(
-            "standard input is closed, so nothing was read; connect it to the lines, or to \
-             /dev/null where there are none"
-                .into(),
-        ));
-    }
-    Ok(())
-}
-
 /// What is at the path of a file to append to, `None` where it is yet to be made. `names` is how
 /// another one is named.
 ///

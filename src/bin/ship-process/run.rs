@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 #[cfg(feature = "sled")]
 use crate::idempotent;
-use crate::{args::Config, error::Error, place, processed::Processed};
+use crate::{args::Config, error::Error, processed::Processed};
 
 /// Reads every order, then processes them in order.
 ///
@@ -13,7 +13,6 @@ use crate::{args::Config, error::Error, place, processed::Processed};
 pub(crate) fn run(config: &Config) -> Result<(), Error> {
     // Opened before anything is read: orders taken off a pipe for a file that cannot be written
     // would be lost without need.
-    place::open_input()?;
     #[cfg(feature = "sled")]
     if let Some(state) = &config.state {
         let (processed, journal) = idempotent::open(&config.processed, state)?;
