@@ -4,9 +4,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::claim::HolderId;
 use crate::record::{NextOffset, TopicPartition};
-use crate::store::{Anchor, CommitUnit, Entry, Lease, PartitionId};
+use crate::store::{Anchor, CommitUnit, Entry, HolderId, Lease, PartitionId};
 
 /// A unit that has grown to this many bytes is committed at once. With the largest result on top
 /// it stays below the store's bound (see `store::sled::log`).
