@@ -271,6 +271,30 @@ fn a_newer_ledger_keeps_what_the_older_settled_and_refuses_what_comes_late() {
 }
 
 #[test]
+fn a_record_below_the_head_is_refused_and_not_passed_over_in_silence() {
+    let engine = engine();
+    let mut ledger = engine.lease(&orders(0)).unwrap();
+    let (five, four) = (order(&ledger, 5, "five"), order(&ledger, 4, "four"));
+    for commits in [false, true] {
+        if commits {
+            engine.commit().unwrap();
+        } else {
+            assert_eq!(look(&ledger, &five), Look::New);
+            ledger.done(&five, None).unwrap();
+            assert_eq!(look(&ledger, &four), Look::New);
+        }
+        for refused in [
+            ledger.done(&four, None),
+            ledger.skip(&four),
+            ledger.skip(&five),
+        ] {
+            let refused = refused.unwrap_err();
+            assert!(matches!(refused, StoreError::Misused(_)), "{refused}");
+        }
+    }
+}
+
+#[test]
 fn an_engine_on_a_foreign_store_is_refused() {
     let store = Arc::<MemoryStore>::default();
     let _first = engine_on(&store);

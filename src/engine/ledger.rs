@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::candidate::Candidate;
-use super::open_unit::{Fill, OpenUnit, Settled, Wait};
+use super::open_unit::{Fill, OpenUnit, Settled, Unsettled, Wait};
 use super::{Committed, Engine, Wake};
 use crate::claim::{Decision, decide, first_seen};
 use crate::key::{Fingerprint, Fingerprinter, Identity};
@@ -199,7 +199,12 @@ impl Ledger {
     /// The effect has happened: the mark goes into the unit under way, with a result if there is
     /// one for copies to be answered with.
     ///
+    /// The head moves behind the record, and what lies below it does not come again: whatever was
+    /// claimed before it and neither done nor skipped is passed over for good. So a record that
+    /// was [released](Ledger::release) is tried again before the next one is settled.
+    ///
     /// # Errors
+    /// [`StoreError::Misused`] for an offset below one that was settled before.
     /// [`StoreError::Fenced`] where the lease is over: the mark is not kept. The key stays claimed
     /// for the life of the engine; only a newer ledger of the partition may take the same record.
     pub fn done(
@@ -227,7 +232,8 @@ impl Ledger {
     /// The record is passed over: the head moves behind it.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] where the lease is over.
+    /// [`StoreError::Fenced`] where the lease is over, [`StoreError::Misused`] for an offset below
+    /// one that was settled before.
     pub fn skip(&mut self, candidate: &Candidate) -> Result<(), StoreError> {
         self.settle(candidate, Settle::Skipped).map(drop)
     }
@@ -266,18 +272,32 @@ impl Ledger {
             entry,
             effect,
         };
-        let Some(fill) = self.open.settle(settled) else {
-            match &candidate.fingerprint {
-                Some(key) if effect => {
-                    let claims = self.engine.shared.claims();
-                    claims.orphan(key, self.open.holder());
-                }
-                _ => self.release(candidate),
-            }
-            return Err(self.fenced());
+        let fill = match self.open.settle(settled) {
+            Ok(fill) => fill,
+            Err(why) => return Err(self.unsettled(candidate, effect, why)),
         };
         self.call(fill);
         Ok(fill)
+    }
+
+    /// What a refused record means, and what becomes of its key.
+    fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
+        match &candidate.fingerprint {
+            // It happened, and its mark will not come: no copy may be handled for that.
+            Some(key) if effect => {
+                let claims = self.engine.shared.claims();
+                claims.orphan(key, self.open.holder());
+            }
+            _ if why == Unsettled::Closed => self.release(candidate),
+            _ => {}
+        }
+        match why {
+            Unsettled::Closed => self.fenced(),
+            Unsettled::BelowHead => StoreError::Misused(
+                "a record below one that was settled before: records are settled in the order of \
+                 their offsets, each once",
+            ),
+        }
     }
 
     fn fenced(&self) -> StoreError {
