@@ -322,8 +322,11 @@ impl IdempotentConsumer {
         // A thread of its own for as long as the membership lasts: librdkafka's calls block.
         tokio::task::spawn_blocking(move || {
             let source = KafkaSource::new(&self.config, self.topics)?;
-            if let Some(cluster) = source.cluster_id(CONNECT_LIMIT)? {
+            if let Some(cluster) = source.cluster_id(CONNECT_LIMIT, &|| shutdown.is_cancelled())? {
                 self.engine.store().bind_cluster(&cluster)?;
+            }
+            if shutdown.is_cancelled() {
+                return Ok(Report::default());
             }
             let summary = self.engine.store().summary();
             let reset = self

@@ -96,6 +96,33 @@ fn a_released_key_that_is_not_ones_own_stays() {
     assert_eq!(look(&second, &there), Look::Busy);
 }
 
+#[test]
+fn a_key_in_flight_in_one_engine_is_busy_in_another_on_the_same_store() {
+    let store = Arc::<MemoryStore>::default();
+    let (one, two) = (engine_on(&store), engine_on(&store));
+    let mut first = one.lease(&orders(0)).unwrap();
+    let second = two.lease(&orders(1)).unwrap();
+    let (here, there) = (order(&first, 7, "a"), order(&second, 3, "a"));
+    assert_eq!(look(&first, &here), Look::New);
+    first.done(&here, None).unwrap();
+    assert_eq!(look(&second, &there), Look::Busy);
+    one.commit().unwrap();
+    assert!(second.wait_free(&there, Duration::ZERO));
+    assert_eq!(decision(look(&second, &there)), (Decision::Duplicate, true));
+}
+
+#[test]
+fn an_engine_that_ends_lets_the_others_have_what_it_held() {
+    let store = Arc::<MemoryStore>::default();
+    let (one, two) = (engine_on(&store), engine_on(&store));
+    let first = one.lease(&orders(0)).unwrap();
+    let second = two.lease(&orders(1)).unwrap();
+    let (here, there) = (order(&first, 7, "a"), order(&second, 3, "a"));
+    assert_eq!(look(&first, &here), Look::New);
+    drop((one, first));
+    assert_eq!(look(&second, &there), Look::New);
+}
+
 // C014
 #[test]
 fn the_same_offset_again_is_a_redelivery_before_and_behind_the_commit() {
@@ -231,12 +258,40 @@ fn a_newer_ledger_keeps_what_the_older_settled_and_refuses_what_comes_late() {
         matches!(refused, StoreError::Fenced { ours: 1, .. }),
         "{refused}"
     );
+    // It took effect: only the record itself is handled again, in doubt, and no copy of it.
+    let elsewhere = engine.lease(&orders(1)).unwrap();
+    let copy = order(&elsewhere, 9, "late");
+    assert_eq!(look(&elsewhere, &copy), Look::Busy);
     assert_eq!(look(&newer, &late), Look::New);
     // Its end neither frees the newer one's key nor hides that it did not end in order.
     let refused = older.finish().unwrap_err();
     assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
     let third = engine.lease(&orders(1)).unwrap();
     assert_eq!(look(&third, &order(&third, 0, "late")), Look::Busy);
+}
+
+#[test]
+fn a_record_below_the_head_is_refused_and_not_passed_over_in_silence() {
+    let engine = engine();
+    let mut ledger = engine.lease(&orders(0)).unwrap();
+    let (five, four) = (order(&ledger, 5, "five"), order(&ledger, 4, "four"));
+    for commits in [false, true] {
+        if commits {
+            engine.commit().unwrap();
+        } else {
+            assert_eq!(look(&ledger, &five), Look::New);
+            ledger.done(&five, None).unwrap();
+            assert_eq!(look(&ledger, &four), Look::New);
+        }
+        for refused in [
+            ledger.done(&four, None),
+            ledger.skip(&four),
+            ledger.skip(&five),
+        ] {
+            let refused = refused.unwrap_err();
+            assert!(matches!(refused, StoreError::Misused(_)), "{refused}");
+        }
+    }
 }
 
 #[test]

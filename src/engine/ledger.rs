@@ -1,16 +1,15 @@
 //! The book of one partition: what was seen, what was done, what is not durable yet.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::candidate::Candidate;
-use super::open_unit::{Fill, OpenUnit, Settled, Wait};
+use super::open_unit::{Fill, OpenUnit, Settled, Unsettled, Wait};
 use super::{Committed, Engine, Wake};
-use crate::claim::{Claim, Decision, decide, first_seen};
+use crate::claim::{Decision, decide, first_seen};
 use crate::key::{Fingerprint, Fingerprinter, Identity};
 use crate::record::{NextOffset, Record, TopicPartition};
-use crate::store::{Entry, Lease, Mark, StoreError};
+use crate::store::{Claim, Entry, Lease, Mark, StoreError};
 
 /// What is known of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +122,7 @@ impl Ledger {
         found: &mut Vec<Option<Mark>>,
     ) -> Result<Moment, StoreError> {
         // Before the look-up: a commit in between makes the answer old, never too new.
-        let moment = Moment(self.engine.shared.commits.load(Ordering::Acquire));
+        let moment = Moment(self.engine.shared.claims().commits());
         self.engine.store().lookup(keys, found)?;
         Ok(moment)
     }
@@ -147,13 +146,13 @@ impl Ledger {
         };
         let shared = &*self.engine.shared;
         let mark = first_seen(self.lease.id, candidate.offset, candidate.value_digest);
-        match shared.claims.take(key, self.open.holder(), mark) {
+        match shared.claims().take(key, self.open.holder(), mark) {
             Claim::Own(mark) => Ok(self.known(candidate, mark, false)),
             Claim::Elsewhere => Ok(Look::Busy),
             Claim::Taken => {
                 // Claim first, look second: whoever let go of the key a moment ago has its mark
                 // in the index by now.
-                let now = Moment(shared.commits.load(Ordering::Acquire));
+                let now = Moment(shared.claims().commits());
                 if unknown_at == Some(now) {
                     return Ok(Look::New);
                 }
@@ -162,11 +161,11 @@ impl Ledger {
                 match (looked, found.first()) {
                     (Ok(()), Some(None)) => Ok(Look::New),
                     (Ok(()), Some(Some(mark))) => {
-                        shared.claims.release(&key, self.open.holder());
+                        shared.claims().release(&key, self.open.holder());
                         Ok(self.known(candidate, *mark, true))
                     }
                     (looked, _) => {
-                        shared.claims.release(&key, self.open.holder());
+                        shared.claims().release(&key, self.open.holder());
                         looked.and(Err(StoreError::Misused("a store answered no look-up")))
                     }
                 }
@@ -192,7 +191,7 @@ impl Ledger {
     #[must_use]
     pub fn wait_free(&self, candidate: &Candidate, limit: Duration) -> bool {
         match &candidate.fingerprint {
-            Some(key) => self.engine.shared.claims.wait_free(key, limit),
+            Some(key) => self.engine.shared.claims().wait_free(key, limit),
             None => true,
         }
     }
@@ -200,8 +199,14 @@ impl Ledger {
     /// The effect has happened: the mark goes into the unit under way, with a result if there is
     /// one for copies to be answered with.
     ///
+    /// The head moves behind the record, and what lies below it does not come again: whatever was
+    /// claimed before it and neither done nor skipped is passed over for good. So a record that
+    /// was [released](Ledger::release) is tried again before the next one is settled.
+    ///
     /// # Errors
-    /// [`StoreError::Fenced`] where the lease is over: the mark is not kept.
+    /// [`StoreError::Misused`] for an offset below one that was settled before.
+    /// [`StoreError::Fenced`] where the lease is over: the mark is not kept. The key stays claimed
+    /// for the life of the engine; only a newer ledger of the partition may take the same record.
     pub fn done(
         &mut self,
         candidate: &Candidate,
@@ -227,7 +232,8 @@ impl Ledger {
     /// The record is passed over: the head moves behind it.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] where the lease is over.
+    /// [`StoreError::Fenced`] where the lease is over, [`StoreError::Misused`] for an offset below
+    /// one that was settled before.
     pub fn skip(&mut self, candidate: &Candidate) -> Result<(), StoreError> {
         self.settle(candidate, Settle::Skipped).map(drop)
     }
@@ -235,7 +241,7 @@ impl Ledger {
     /// The handler did not succeed: the key is free again, and the head stays before the record.
     pub fn release(&self, candidate: &Candidate) {
         if let Some(key) = &candidate.fingerprint {
-            self.engine.shared.claims.release(key, self.open.holder());
+            self.engine.shared.claims().release(key, self.open.holder());
         }
     }
 
@@ -266,12 +272,32 @@ impl Ledger {
             entry,
             effect,
         };
-        let Some(fill) = self.open.settle(settled) else {
-            self.release(candidate);
-            return Err(self.fenced());
+        let fill = match self.open.settle(settled) {
+            Ok(fill) => fill,
+            Err(why) => return Err(self.unsettled(candidate, effect, why)),
         };
         self.call(fill);
         Ok(fill)
+    }
+
+    /// What a refused record means, and what becomes of its key.
+    fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
+        match &candidate.fingerprint {
+            // It happened, and its mark will not come: no copy may be handled for that.
+            Some(key) if effect => {
+                let claims = self.engine.shared.claims();
+                claims.orphan(key, self.open.holder());
+            }
+            _ if why == Unsettled::Closed => self.release(candidate),
+            _ => {}
+        }
+        match why {
+            Unsettled::Closed => self.fenced(),
+            Unsettled::BelowHead => StoreError::Misused(
+                "a record below one that was settled before: records are settled in the order of \
+                 their offsets, each once",
+            ),
+        }
     }
 
     /// What late work is refused with.

@@ -46,11 +46,10 @@ pub(crate) use self::ledger::Moment;
 pub use self::ledger::{Ledger, Look};
 use self::open_unit::OpenUnit;
 pub(crate) use self::open_unit::{UNIT_BYTES_MAX, Wait, Wake};
-use crate::claim::{Claims, HolderId};
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
 use crate::record::{NextOffset, TopicPartition};
-use crate::store::{Owner, Store, StoreError};
+use crate::store::{Claims, HolderId, Owner, Store, StoreError};
 
 /// Decides about keys and writes what has been done, for any number of partitions.
 #[derive(Clone)]
@@ -60,7 +59,8 @@ pub struct Engine {
 
 struct Shared {
     store: Arc<dyn Store>,
-    claims: Claims,
+    /// This engine's number on the store.
+    number: u64,
     hash_key: HashKey,
     group: String,
     scope: Scope,
@@ -68,9 +68,22 @@ struct Shared {
     open: Mutex<Vec<Arc<OpenUnit>>>,
     /// Held by whoever commits: units of a partition must reach the store in their order.
     committing: Mutex<()>,
-    /// Counts commits; a look-up older than the newest one is repeated before a key is handled.
-    commits: AtomicU64,
+    /// Counts leases.
     holders: AtomicU64,
+}
+
+impl Shared {
+    /// The store's and not this engine's: another engine on it must not handle copies of what is
+    /// in flight here.
+    fn claims(&self) -> &Claims {
+        self.store.claims()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.claims().leave(self.number);
+    }
 }
 
 /// How far a commit brought one partition.
@@ -85,20 +98,23 @@ pub struct Committed {
 impl Engine {
     /// An engine on a store that belongs to `owner`.
     ///
+    /// Several may work on one store: each on partitions of its own, since a lease fences the one
+    /// before it, whosever it was. A key that is in flight in one is [busy](Look::Busy) in the
+    /// others. What an engine still has in flight at its end is free again, as after a crash.
+    ///
     /// # Errors
     /// Where the store [belongs to another](StoreError::Foreign) or cannot be written.
     pub fn new(store: Arc<dyn Store>, owner: &Owner, scope: Scope) -> Result<Self, StoreError> {
         let hash_key = store.bind(owner)?;
         Ok(Self {
             shared: Arc::new(Shared {
+                number: store.claims().enter(),
                 store,
-                claims: Claims::default(),
                 hash_key,
                 group: owner.group.clone(),
                 scope,
                 open: Mutex::default(),
                 committing: Mutex::default(),
-                commits: AtomicU64::new(0),
                 holders: AtomicU64::new(0),
             }),
         })
@@ -121,7 +137,10 @@ impl Engine {
         let _turn = self.turn();
         self.write(|open| open.partition() == partition, |written| written)?;
         let lease = self.shared.store.lease(partition)?;
-        let holder: HolderId = self.shared.holders.fetch_add(1, Ordering::Relaxed);
+        let holder = HolderId {
+            engine: self.shared.number,
+            lease: self.shared.holders.fetch_add(1, Ordering::Relaxed),
+        };
         let open = Arc::new(OpenUnit::new(partition.clone(), &lease, holder));
         let mut list = self
             .shared
@@ -193,7 +212,7 @@ impl Engine {
         let written = shared.store.commit(&units);
         metrics::committed(units.len(), begun.elapsed());
         // Between the index and the claims: whoever finds a claim gone must find the mark.
-        shared.commits.fetch_add(1, Ordering::Release);
+        shared.claims().committed();
         if let Err(error) = written {
             // Told before the units are closed: what their workers run into then is its echo.
             let answer = told(Err(error));
@@ -207,7 +226,7 @@ impl Engine {
         let mut committed = Vec::with_capacity(units.len());
         for ((open, effects), unit) in owners.iter().zip(&units) {
             for entry in &unit.entries {
-                shared.claims.release(&entry.fingerprint, open.holder());
+                shared.claims().release(&entry.fingerprint, open.holder());
             }
             open.hardened(*effects);
             committed.push(Committed {
@@ -222,7 +241,7 @@ impl Engine {
     fn close(&self, open: &OpenUnit) {
         for entry in open.close() {
             self.shared
-                .claims
+                .claims()
                 .release(&entry.fingerprint, open.holder());
         }
     }

@@ -4,9 +4,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::claim::HolderId;
 use crate::record::{NextOffset, TopicPartition};
-use crate::store::{Anchor, CommitUnit, Entry, Lease, PartitionId};
+use crate::store::{Anchor, CommitUnit, Entry, HolderId, Lease, PartitionId};
 
 /// A unit that has grown to this many bytes is committed at once. With the largest result on top
 /// it stays below the store's bound (see `store::sled::log`).
@@ -69,6 +68,15 @@ pub(crate) struct Fill {
     pub(crate) first: bool,
 }
 
+/// Why a record was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsettled {
+    /// The lease is over.
+    Closed,
+    /// The record, or one behind it, was settled before.
+    BelowHead,
+}
+
 impl OpenUnit {
     pub(super) fn new(partition: TopicPartition, lease: &Lease, holder: HolderId) -> Self {
         let head = lease.head.map_or(NextOffset::ZERO, |head| head.next);
@@ -115,11 +123,15 @@ impl OpenUnit {
         inner.next = start;
     }
 
-    /// Adds a record; `None` when the lease is over.
-    pub(super) fn settle(&self, record: Settled) -> Option<Fill> {
+    /// Adds a record.
+    pub(super) fn settle(&self, record: Settled) -> Result<Fill, Unsettled> {
         let mut inner = self.inner();
         if inner.closed {
-            return None;
+            return Err(Unsettled::Closed);
+        }
+        if record.offset < inner.next.get() {
+            // It would move nothing, and a unit that moves nothing is not written.
+            return Err(Unsettled::BelowHead);
         }
         inner.next = inner.next.max(NextOffset::after(record.offset));
         inner.max_timestamp_ms = inner.max_timestamp_ms.max(record.timestamp_ms);
@@ -145,7 +157,7 @@ impl OpenUnit {
             inner.bytes += ENTRY_BYTES + entry.result.as_ref().map_or(0, |result| result.len() + 8);
             inner.entries.push(entry);
         }
-        Some(Fill {
+        Ok(Fill {
             uncommitted: inner.uncommitted,
             open: inner.open,
             bytes: inner.bytes,

@@ -80,6 +80,10 @@ pub(crate) trait Source {
     /// Commits positions, waits for the answer, and leaves the group, within about `limit`.
     fn leave(&mut self, positions: &[Committed], limit: Duration) -> Result<(), SourceError>;
 
-    /// The cluster's id, `None` where it has none.
-    fn cluster_id(&self, limit: Duration) -> Result<Option<String>, SourceError>;
+    /// The cluster's id, `None` where it has none or the wait was given up.
+    fn cluster_id(
+        &self,
+        limit: Duration,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, SourceError>;
 }

@@ -7,7 +7,8 @@ use super::format::log_key;
 use super::index::Index;
 use super::partitions::Partitions;
 use super::{
-    CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError, Summary,
+    Claims, CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError,
+    Summary,
 };
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
@@ -16,6 +17,7 @@ use crate::record::{NextOffset, TopicPartition};
 #[derive(Default)]
 pub struct MemoryStore {
     index: Index,
+    claims: Claims,
     state: Mutex<State>,
 }
 
@@ -98,6 +100,10 @@ impl Store for MemoryStore {
             self.index.insert(unit);
         }
         Ok(())
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {

@@ -1,5 +1,6 @@
 //! Where it is kept what has been done: the [`Store`] trait and its implementations.
 
+mod claims;
 mod commit;
 mod error;
 #[cfg_attr(
@@ -13,6 +14,8 @@ mod partitions;
 #[cfg(feature = "sled")]
 mod sled;
 
+pub use claims::Claims;
+pub(crate) use claims::{Claim, HolderId};
 pub use commit::{Anchor, CommitUnit, Entry};
 pub use error::StoreError;
 pub use memory::MemoryStore;
@@ -225,6 +228,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Poisoned`] after an earlier failure; any other error poisons the store.
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError>;
 
+    /// The keys in flight on this store: the same at every call, for every handle to the same
+    /// data. A store keeps a [`Claims::default`]; one that wraps another hands out that one's.
+    fn claims(&self) -> &Claims;
+
     /// The partitions that the store knows, with their heads.
     fn heads(&self) -> Vec<(TopicPartition, Option<Head>)>;
 
@@ -267,6 +274,10 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         (**self).commit(units)
+    }
+
+    fn claims(&self) -> &Claims {
+        (**self).claims()
     }
 
     fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {

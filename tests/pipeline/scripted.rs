@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use idempotent_consumer::key::{Fingerprint, HashKey};
 use idempotent_consumer::store::{
-    CommitUnit, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Store, StoreError, Summary,
+    Claims, CommitUnit, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Store, StoreError,
+    Summary,
 };
 use idempotent_consumer::{NextOffset, TopicPartition};
 
@@ -153,6 +154,10 @@ impl Store for Scripted {
         }
         self.0.commits.fetch_add(1, Ordering::SeqCst);
         Ok(())
+    }
+
+    fn claims(&self) -> &Claims {
+        self.0.store.claims()
     }
 
     fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {

@@ -25,6 +25,14 @@ use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;
 
+/// How late it is noticed, before the group is joined, that nobody waits for it any more.
+const CONNECT_SLICE: Duration = Duration::from_secs(1);
+const CONNECT_PAUSE: Duration = Duration::from_millis(200);
+/// How long leaving the group may take at least.
+const LEAVE_MIN: Duration = Duration::from_secs(2);
+/// How often it is asked whether a client that is left behind has other users still.
+const CLOSE_WAIT: Duration = Duration::from_millis(20);
+
 /// A member of a consumer group.
 pub(crate) struct KafkaSource {
     // Before the client that its queue belongs to.
@@ -83,6 +91,29 @@ impl KafkaSource {
         Ok(positions.into_iter().filter(|of| !reached(of)).collect())
     }
 
+    /// Commits positions, again where it is refused, until `end`.
+    fn commit_last(&mut self, positions: &[Committed], end: Instant) -> Result<(), SourceError> {
+        let mut pause = Duration::from_millis(50);
+        let mut positions = positions.to_vec();
+        loop {
+            let left = end.saturating_duration_since(Instant::now()).max(pause);
+            match self.commits.commit(&positions, left) {
+                Err(error) if Instant::now() + pause >= end => {
+                    return Err(SourceError::client("committing the last offsets")(error));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the last commit was refused; it is sent again");
+                    // Polling is also the pause: a rebalance may have to be served first.
+                    self.poll(pause)?;
+                    pause *= 2;
+                    // Others may have gone further in the meantime: the group must not step back.
+                    positions = self.ahead_of_group(positions)?;
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+
     /// What an error on the main queue means: some end the consumer, the rest is the client's to
     /// mend and only worth a line.
     fn judge(&self, error: &KafkaError) -> Result<(), SourceError> {
@@ -128,6 +159,13 @@ fn fatal(code: RDKafkaErrorCode, message: String) -> SourceError {
     }
 }
 
+/// A failure that came at once would be asked for again at once.
+fn pause_unless_waited(error: &KafkaError) {
+    if error.rdkafka_error_code() != Some(RDKafkaErrorCode::OperationTimedOut) {
+        std::thread::sleep(CONNECT_PAUSE);
+    }
+}
+
 /// The reset policy's name, and its alias.
 const RESET: [&str; 2] = ["auto.offset.reset", "topic.auto.offset.reset"];
 
@@ -135,6 +173,30 @@ const RESET: [&str; 2] = ["auto.offset.reset", "topic.auto.offset.reset"];
 fn begins_at_latest(config: &ClientConfig) -> bool {
     let policy = RESET.iter().find_map(|name| config.get(name));
     matches!(policy, Some("latest" | "largest" | "end"))
+}
+
+impl Drop for KafkaSource {
+    /// rdkafka closes an open client in its drop and waits for the brokers without a limit: for
+    /// ever where they are gone. Whoever drops this must not wait with it.
+    fn drop(&mut self) {
+        if self.consumer.closed() {
+            return;
+        }
+        let (commits, consumer) = (Arc::clone(&self.commits), Arc::clone(&self.consumer));
+        let closing = std::thread::Builder::new()
+            .name("ic-close".to_owned())
+            .spawn(move || {
+                drop(commits);
+                // The last reference: readers of late lanes and this source's own are gone, or
+                // theirs is the last and closes it where it is no hindrance.
+                while Arc::strong_count(&consumer) > 1 {
+                    std::thread::sleep(CLOSE_WAIT);
+                }
+            });
+        if let Err(error) = closing {
+            tracing::warn!(%error, "no thread to close the Kafka client on; it is closed here");
+        }
+    }
 }
 
 impl Source for KafkaSource {
@@ -185,44 +247,55 @@ impl Source for KafkaSource {
 
     fn leave(&mut self, positions: &[Committed], limit: Duration) -> Result<(), SourceError> {
         let end = Instant::now() + limit;
-        let mut pause = Duration::from_millis(50);
-        let mut positions = positions.to_vec();
-        let committed = loop {
-            let left = end.saturating_duration_since(Instant::now()).max(pause);
-            match self.commits.commit(&positions, left) {
-                Err(error) if Instant::now() + pause >= end => break Err(error),
-                Err(error) => {
-                    tracing::warn!(%error, "the last commit was refused; it is sent again");
-                    // Polling is also the pause: a rebalance may have to be served first.
-                    self.poll(pause)?;
-                    pause *= 2;
-                    // Others may have gone further in the meantime: the group must not step back.
-                    positions = self.ahead_of_group(positions)?;
-                }
-                Ok(()) => break Ok(()),
-            }
-        };
+        let committed = self.commit_last(positions, end);
+        // Whatever the commit said: a client that was not closed is closed by its drop, which
+        // waits for the brokers without a limit.
         self.consumer
             .close_queue()
             .map_err(SourceError::client("leaving the group"))?;
         // Whatever the limit, some time: an unfinished leave costs the group a session time-out.
-        let end = end.max(Instant::now() + Duration::from_secs(2));
+        let end = end.max(Instant::now() + LEAVE_MIN);
+        let mut served = Ok(());
         while !self.consumer.closed() {
             if Instant::now() >= end {
                 tracing::warn!("the group was not left in time; its session time-out will tell it");
                 break;
             }
-            self.poll(Duration::from_millis(20))?;
+            // An error is no reason to stop: rebalances must be served until the client is closed.
+            if let Err(error) = self.poll(Duration::from_millis(20)) {
+                served = served.and(Err(error));
+            }
         }
-        committed.map_err(SourceError::client("committing the last offsets"))
+        committed.and(served)
     }
 
-    fn cluster_id(&self, limit: Duration) -> Result<Option<String>, SourceError> {
+    fn cluster_id(
+        &self,
+        limit: Duration,
+        given_up: &dyn Fn() -> bool,
+    ) -> Result<Option<String>, SourceError> {
+        let end = Instant::now() + limit;
+        let topic = self.topics.first().map(String::as_str);
         // Asked for first: the id comes with any metadata, and waiting for it alone connects only
         // with librdkafka's next tick, up to a second later. And no answer is not the answer "none".
-        self.consumer
-            .fetch_metadata(self.topics.first().map(String::as_str), limit)
-            .map_err(SourceError::client("reaching the cluster"))?;
-        Ok(self.consumer.client().fetch_cluster_id(limit))
+        //
+        // In slices: the calls cannot be interrupted.
+        loop {
+            match self.consumer.fetch_metadata(topic, CONNECT_SLICE) {
+                Ok(_) => break,
+                Err(_) if given_up() => return Ok(None),
+                Err(error) if Instant::now() >= end => {
+                    return Err(SourceError::client("reaching the cluster")(error));
+                }
+                Err(error) => pause_unless_waited(&error),
+            }
+        }
+        while !given_up() {
+            let id = self.consumer.client().fetch_cluster_id(CONNECT_SLICE);
+            if id.is_some() || Instant::now() >= end {
+                return Ok(id);
+            }
+        }
+        Ok(None)
     }
 }

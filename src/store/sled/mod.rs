@@ -19,8 +19,8 @@ use self::state::State;
 use super::index::Index;
 use super::partitions::Partitions;
 use super::{
-    CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError, Summary,
-    format,
+    Claims, CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError,
+    Summary, format,
 };
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
@@ -75,6 +75,7 @@ pub struct SledStore {
     // Fields are dropped in this order: the log must be closed before the lock is let go.
     state: Mutex<State>,
     index: Index,
+    claims: Claims,
     paths: Paths,
     durability: Durability,
     _lock: files::Lock,
@@ -258,6 +259,10 @@ impl Store for SledStore {
             self.index.insert(unit);
         }
         Ok(())
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 
     fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {

@@ -6,7 +6,7 @@ use super::{
     HighWater, Index, Log, Mutex, NextOffset, Partitions, Path, Paths, SledOptions, SledStore,
     Stamp, State, StoreError, TopicPartition, files, format, fs, high_water, io,
 };
-use crate::store::CommitUnit;
+use crate::store::{Claims, CommitUnit};
 
 /// How often a long opening says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -55,6 +55,7 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
             poison: None,
         }),
         index,
+        claims: Claims::default(),
         paths,
         durability: options.durability,
         _lock: lock,

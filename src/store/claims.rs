@@ -7,17 +7,22 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::Mark;
 use crate::key::Fingerprint;
-use crate::store::Mark;
 
 /// A power of two, well above the number of threads: two rarely want the same one.
 const SHARDS: usize = 64;
 
 /// Who holds a claim: one lease of one partition.
-pub(crate) type HolderId = u64;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HolderId {
+    pub(crate) engine: u64,
+    pub(crate) lease: u64,
+}
 
 /// The answer to a wish to handle a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +39,9 @@ pub(crate) enum Claim {
 struct Held {
     holder: HolderId,
     mark: Mark,
+    /// The record took effect, and its lease was over before the mark: only the same record may
+    /// be handled, in doubt, by the partition's next lease.
+    orphaned: bool,
 }
 
 /// Fingerprints are hashes already.
@@ -76,12 +84,30 @@ impl Shard {
     }
 }
 
-/// All keys in flight of one process.
-pub(crate) struct Claims(Vec<Shard>);
+/// The keys in flight on one store.
+///
+/// A store keeps one from its making to its end, so that all who work on it know of each other.
+/// There is nothing in it to look at or to change: it is for engines.
+pub struct Claims {
+    shards: Vec<Shard>,
+    /// Counts commits; a look-up older than the newest one is repeated before a key is handled.
+    commits: AtomicU64,
+    engines: AtomicU64,
+}
 
 impl Default for Claims {
     fn default() -> Self {
-        Self((0..SHARDS).map(|_| Shard::default()).collect())
+        Self {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            commits: AtomicU64::new(0),
+            engines: AtomicU64::new(0),
+        }
+    }
+}
+
+impl std::fmt::Debug for Claims {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claims").finish_non_exhaustive()
     }
 }
 
@@ -89,18 +115,65 @@ impl Claims {
     fn shard(&self, key: &Fingerprint) -> &Shard {
         // The last byte: the first eight choose the place within a shard's table.
         let [.., last] = key.as_bytes();
-        &self.0[usize::from(*last) % SHARDS]
+        &self.shards[usize::from(*last) % SHARDS]
+    }
+
+    /// A number for one more engine on the store.
+    pub(crate) fn enter(&self) -> u64 {
+        self.engines.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Lets go of whatever an engine still holds at its end: as after a crash, those keys come
+    /// again.
+    pub(crate) fn leave(&self, engine: u64) {
+        for shard in &self.shards {
+            shard
+                .lock()
+                .held
+                .retain(|_, held| held.holder.engine != engine);
+            shard.released.notify_all();
+        }
+    }
+
+    /// How many commits there were, by whomever.
+    pub(crate) fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn committed(&self) {
+        self.commits.fetch_add(1, Ordering::Release);
     }
 
     /// Takes the key for `holder`, unless somebody has it.
     pub(crate) fn take(&self, key: Fingerprint, holder: HolderId, mark: Mark) -> Claim {
         match self.shard(&key).lock().held.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Held { holder, mark });
+                place.insert(Held {
+                    holder,
+                    mark,
+                    orphaned: false,
+                });
                 Claim::Taken
             }
-            Entry::Occupied(other) if other.get().holder == holder => Claim::Own(other.get().mark),
-            Entry::Occupied(_) => Claim::Elsewhere,
+            Entry::Occupied(mut other) => {
+                let held = other.get_mut();
+                if held.orphaned && held.mark == mark {
+                    (held.holder, held.orphaned) = (holder, false);
+                    Claim::Taken
+                } else if held.holder == holder {
+                    Claim::Own(held.mark)
+                } else {
+                    Claim::Elsewhere
+                }
+            }
+        }
+    }
+
+    /// The record took effect, but its lease was over: the key stays claimed, so that no copy of
+    /// it is handled elsewhere as if nothing had happened.
+    pub(crate) fn orphan(&self, key: &Fingerprint, holder: HolderId) {
+        if let Some(held) = self.shard(key).lock().held.get_mut(key) {
+            held.orphaned |= held.holder == holder;
         }
     }
 
@@ -142,10 +215,26 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::claim::first_seen;
     use crate::store::PartitionId;
 
     const KEY: Fingerprint = Fingerprint([9; 16]);
+    const ONE: HolderId = HolderId {
+        engine: 0,
+        lease: 1,
+    };
+    const TWO: HolderId = HolderId {
+        engine: 1,
+        lease: 2,
+    };
+    fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mark {
+        Mark {
+            id,
+            offset,
+            value_digest,
+            has_result: false,
+        }
+    }
+
     const LIMIT: Duration = Duration::from_secs(20);
 
     #[test]
@@ -153,25 +242,50 @@ mod tests {
         let claims = Claims::default();
         let mark = first_seen(PartitionId(0), 5, 1);
         let late = first_seen(PartitionId(1), 6, 1);
-        assert_eq!(claims.take(KEY, 1, mark), Claim::Taken);
-        assert_eq!(claims.take(KEY, 1, late), Claim::Own(mark));
-        assert_eq!(claims.take(KEY, 2, late), Claim::Elsewhere);
-        claims.release(&KEY, 2);
+        assert_eq!(claims.take(KEY, ONE, mark), Claim::Taken);
+        assert_eq!(claims.take(KEY, ONE, late), Claim::Own(mark));
+        assert_eq!(claims.take(KEY, TWO, late), Claim::Elsewhere);
+        claims.release(&KEY, TWO);
         assert_eq!(
-            claims.take(KEY, 2, late),
+            claims.take(KEY, TWO, late),
             Claim::Elsewhere,
             "not its own to release"
         );
         assert!(!claims.wait_free(&KEY, Duration::ZERO));
-        claims.release(&KEY, 1);
+        claims.release(&KEY, ONE);
         assert!(claims.wait_free(&KEY, Duration::ZERO));
-        assert_eq!(claims.take(KEY, 2, late), Claim::Taken);
+        assert_eq!(claims.take(KEY, TWO, late), Claim::Taken);
+    }
+
+    #[test]
+    fn what_took_effect_without_a_mark_is_only_for_the_same_record_again() {
+        let claims = Claims::default();
+        let mark = first_seen(PartitionId(0), 5, 1);
+        let copy = first_seen(PartitionId(1), 6, 1);
+        claims.take(KEY, ONE, mark);
+        claims.orphan(&KEY, TWO);
+        assert_eq!(claims.take(KEY, TWO, mark), Claim::Elsewhere, "not its own");
+        claims.orphan(&KEY, ONE);
+        assert_eq!(claims.take(KEY, TWO, copy), Claim::Elsewhere);
+        assert_eq!(claims.take(KEY, TWO, mark), Claim::Taken);
+        assert_eq!(claims.take(KEY, TWO, copy), Claim::Own(mark));
+    }
+
+    #[test]
+    fn an_engine_that_ends_lets_go_of_its_keys_alone() {
+        let claims = Claims::default();
+        let mark = first_seen(PartitionId(0), 5, 1);
+        claims.take(KEY, ONE, mark);
+        claims.leave(TWO.engine);
+        assert_eq!(claims.take(KEY, TWO, mark), Claim::Elsewhere);
+        claims.leave(ONE.engine);
+        assert_eq!(claims.take(KEY, TWO, mark), Claim::Taken);
     }
 
     #[test]
     fn a_waiter_wakes_when_the_holder_lets_go() {
         let claims = Claims::default();
-        claims.take(KEY, 1, first_seen(PartitionId(0), 5, 1));
+        claims.take(KEY, ONE, first_seen(PartitionId(0), 5, 1));
         std::thread::scope(|scope| {
             let begun = Instant::now();
             let waiter = scope.spawn(|| claims.wait_free(&KEY, LIMIT));
@@ -179,7 +293,7 @@ mod tests {
                 assert!(begun.elapsed() < LIMIT, "nobody is seen to wait");
                 std::thread::yield_now();
             }
-            claims.release(&KEY, 1);
+            claims.release(&KEY, ONE);
             assert!(waiter.join().unwrap());
             assert!(begun.elapsed() < LIMIT, "woken, not run out");
         });
