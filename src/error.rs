@@ -9,8 +9,13 @@ use crate::store::StoreError;
 /// Any error, as it comes out of user code.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a consumer was not built, or stopped. In every case what was done is marked, and no offset
-/// has moved past a record that was not.
+/// Why a consumer was not built, or stopped. In every case no offset has moved past a record that
+/// is not done and marked.
+///
+/// What was done is marked too, with three exceptions, after which the next lease of a partition
+/// is [in doubt](crate::Delivery::in_doubt): after [`Error::Store`] where the store could not be
+/// written, after [`Error::Panicked`], and for the work that [`Error::DrainTimeout`] is about,
+/// effects may have happened that have no mark.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

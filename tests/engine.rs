@@ -202,6 +202,26 @@ fn a_unit_is_in_the_store_whole_with_keys_results_and_head() {
 }
 
 #[test]
+fn a_unit_that_nobody_commits_is_committed_before_it_is_too_long() {
+    let store = Arc::<MemoryStore>::default();
+    let engine = engine_on(&store);
+    let mut ledger = engine.lease(&orders(0)).unwrap();
+    for offset in 0..4 {
+        let candidate = order(&ledger, offset, &format!("key-{offset}"));
+        assert_eq!(look(&ledger, &candidate), Look::New);
+        let result = vec![0; 48 << 10].into_boxed_slice();
+        ledger.done(&candidate, Some(result)).unwrap();
+    }
+    assert_eq!(ledger.finish().unwrap().unwrap().next.get(), 4);
+    let first = store.unit_behind(ledger_id(&engine), NextOffset::ZERO);
+    assert_eq!(first.unwrap().unwrap().next.get(), 2);
+}
+
+fn ledger_id(engine: &Engine) -> idempotent_consumer::store::PartitionId {
+    engine.lease(&orders(0)).unwrap().lease().id
+}
+
+#[test]
 fn an_orderly_end_commits_and_leaves_no_doubt() {
     let store = Arc::<MemoryStore>::default();
     let engine = engine_on(&store);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::open_unit::Call;
+use super::wake::Call;
 use super::{Committed, Engine, Wake};
 use crate::store::StoreError;
 

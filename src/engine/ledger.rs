@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::candidate::Candidate;
-use super::open_unit::{Fill, OpenUnit, Settled, Unsettled, Wait};
+use super::open_unit::{Fill, OpenUnit, Wait};
+use super::settle::Settle;
 use super::{Committed, Engine, Wake};
 use crate::claim::{Decision, decide, first_seen};
 use crate::key::{Fingerprint, Fingerprinter, Identity};
-use crate::record::{NextOffset, Record, TopicPartition};
-use crate::store::{Claim, Entry, Lease, Mark, StoreError};
+use crate::record::{Record, TopicPartition};
+use crate::store::{Claim, Lease, Mark, StoreError};
 
 /// What is known of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,22 +31,15 @@ pub enum Look {
     Busy,
 }
 
-/// How a record leaves the ledger.
-enum Settle {
-    Done(Option<Box<[u8]>>),
-    Restored,
-    Skipped,
-}
-
 /// One partition, from its lease to its release. Dropping it gives up what is not committed.
 pub struct Ledger {
-    engine: Engine,
+    pub(super) engine: Engine,
     lease: Lease,
-    open: Arc<OpenUnit>,
+    pub(super) open: Arc<OpenUnit>,
     hasher: Fingerprinter,
-    wake: Option<Arc<Wake>>,
+    pub(super) wake: Option<Arc<Wake>>,
     /// Where a partition begins that the store does not know yet.
-    started: bool,
+    pub(super) started: bool,
 }
 
 impl Ledger {
@@ -245,61 +239,6 @@ impl Ledger {
         }
     }
 
-    fn settle(&mut self, candidate: &Candidate, how: Settle) -> Result<Fill, StoreError> {
-        if !self.started {
-            // The first record of a partition that the store does not know: it begins here.
-            self.started = true;
-            self.open.start_at(NextOffset::after(candidate.offset - 1));
-        }
-        let (effect, mark, result) = match how {
-            Settle::Done(result) => (true, true, result),
-            Settle::Restored => (false, true, None),
-            Settle::Skipped => (false, false, None),
-        };
-        let entry = candidate
-            .fingerprint
-            .filter(|_| mark)
-            .map(|fingerprint| Entry {
-                fingerprint,
-                offset: candidate.offset,
-                value_digest: candidate.value_digest,
-                result,
-            });
-        let settled = Settled {
-            offset: candidate.offset,
-            timestamp_ms: candidate.timestamp_ms,
-            anchor_digest: candidate.anchor_digest(),
-            entry,
-            effect,
-        };
-        let fill = match self.open.settle(settled) {
-            Ok(fill) => fill,
-            Err(why) => return Err(self.unsettled(candidate, effect, why)),
-        };
-        self.call(fill);
-        Ok(fill)
-    }
-
-    /// What a refused record means, and what becomes of its key.
-    fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
-        match &candidate.fingerprint {
-            // It happened, and its mark will not come: no copy may be handled for that.
-            Some(key) if effect => {
-                let claims = self.engine.shared.claims();
-                claims.orphan(key, self.open.holder());
-            }
-            _ if why == Unsettled::Closed => self.release(candidate),
-            _ => {}
-        }
-        match why {
-            Unsettled::Closed => self.fenced(),
-            Unsettled::BelowHead => StoreError::Misused(
-                "a record below one that was settled before: records are settled in the order of \
-                 their offsets, each once",
-            ),
-        }
-    }
-
     /// What late work is refused with.
     pub(crate) fn fenced(&self) -> StoreError {
         StoreError::Fenced {
@@ -309,7 +248,7 @@ impl Ledger {
         }
     }
 
-    fn call(&self, fill: Fill) {
+    pub(super) fn call(&self, fill: Fill) {
         let Some(wake) = &self.wake else { return };
         if fill.bytes >= super::UNIT_BYTES_MAX {
             wake.urge();

@@ -35,6 +35,8 @@ mod committer;
 mod ledger;
 mod look;
 mod open_unit;
+mod settle;
+mod wake;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +47,8 @@ pub(crate) use self::committer::Committer;
 pub(crate) use self::ledger::Moment;
 pub use self::ledger::{Ledger, Look};
 use self::open_unit::OpenUnit;
-pub(crate) use self::open_unit::{UNIT_BYTES_MAX, Wait, Wake};
+pub(crate) use self::open_unit::{UNIT_BYTES_MAX, Wait};
+pub(crate) use self::wake::Wake;
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
 use crate::record::{NextOffset, TopicPartition};

@@ -10,6 +10,9 @@ use crate::store::{Anchor, CommitUnit, Entry, HolderId, Lease, PartitionId};
 /// A unit that has grown to this many bytes is committed at once. With the largest result on top
 /// it stays below the store's bound (see `store::sled::log`).
 pub(crate) const UNIT_BYTES_MAX: usize = 48 << 10;
+/// Where nobody but the caller commits, a unit is committed before it grows beyond this: below the
+/// store's bound, and above the 108 KiB of a caller that counts by itself.
+const OWN_UNIT_BYTES_MAX: usize = 112 << 10;
 /// What one key costs in a unit, without its result.
 const ENTRY_BYTES: usize = 26;
 
@@ -68,6 +71,10 @@ pub(crate) struct Fill {
     pub(crate) first: bool,
 }
 
+fn entry_bytes(entry: &Entry) -> usize {
+    ENTRY_BYTES + entry.result.as_ref().map_or(0, |result| result.len() + 8)
+}
+
 /// Why a record was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsettled {
@@ -123,6 +130,15 @@ impl OpenUnit {
         inner.next = start;
     }
 
+    /// Whether there is room for a record; an empty unit has room for any.
+    pub(super) fn has_room(&self, entry: Option<&Entry>) -> bool {
+        let inner = self.inner();
+        // Positions may take up to eight bytes more than is counted for them.
+        let positions = 8 * (inner.entries.len() + 1);
+        let all = inner.bytes + positions + entry.map_or(0, entry_bytes);
+        inner.bytes == 0 || all <= OWN_UNIT_BYTES_MAX
+    }
+
     /// Adds a record.
     pub(super) fn settle(&self, record: Settled) -> Result<Fill, Unsettled> {
         let mut inner = self.inner();
@@ -154,7 +170,7 @@ impl OpenUnit {
             inner.open += 1;
         }
         if let Some(entry) = record.entry {
-            inner.bytes += ENTRY_BYTES + entry.result.as_ref().map_or(0, |result| result.len() + 8);
+            inner.bytes += entry_bytes(&entry);
             inner.entries.push(entry);
         }
         Ok(Fill {
@@ -267,78 +283,4 @@ pub(crate) enum Wait {
     TimedOut,
     /// The lease is over: fenced, failed or given up.
     Closed,
-}
-
-/// Tells the committer that there is something to do.
-#[derive(Default)]
-pub(crate) struct Wake {
-    state: Mutex<WakeState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct WakeState {
-    /// Something was added: look at the deadlines again.
-    stirred: bool,
-    /// Commit without waiting for a deadline.
-    urgent: bool,
-    stop: bool,
-}
-
-/// What the committer was woken for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
-    Deadline,
-    Stirred,
-    Urgent,
-    Stop,
-}
-
-impl Wake {
-    fn set(&self, change: impl FnOnce(&mut WakeState)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_one();
-    }
-
-    pub(super) fn stir(&self) {
-        self.set(|state| state.stirred = true);
-    }
-
-    pub(super) fn urge(&self) {
-        self.set(|state| state.urgent = true);
-    }
-
-    pub(super) fn stop(&self) {
-        self.set(|state| state.stop = true);
-    }
-
-    /// Waits for a call or until `deadline`.
-    pub(super) fn wait(&self, deadline: Option<Instant>) -> Call {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if std::mem::take(&mut state.urgent) {
-                return Call::Urgent;
-            }
-            if state.stop {
-                return Call::Stop;
-            }
-            if std::mem::take(&mut state.stirred) {
-                return Call::Stirred;
-            }
-            state = match deadline {
-                None => self
-                    .changed
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Call::Deadline;
-                    }
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-    }
 }

@@ -26,16 +26,22 @@ pub(super) fn parse_log_key(key: &[u8]) -> Option<(PartitionId, NextOffset)> {
     key.0.is_empty().then_some((PartitionId(id), next))
 }
 
+/// How long a unit is when it is written.
+pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
+    let mut last = unit.previous.get();
+    let mut bytes = HEAD_BYTES + CHECKSUM_BYTES;
+    for entry in &unit.entries {
+        let step = zigzag(entry.offset.wrapping_sub(last));
+        last = entry.offset;
+        bytes += ENTRY_BYTES + (64 - (step | 1).leading_zeros() as usize).div_ceil(7);
+        bytes += entry.result.as_ref().map_or(0, |result| result.len() + 8);
+    }
+    bytes
+}
+
 /// Writes a unit. The checksum covers the log key too: a record under another's key is damage.
 pub(super) fn encode(unit: &CommitUnit) -> Vec<u8> {
-    let results: usize = unit
-        .entries
-        .iter()
-        .filter_map(|e| e.result.as_ref())
-        .map(|r| r.len() + 8)
-        .sum();
-    let size = HEAD_BYTES + unit.entries.len() * (ENTRY_BYTES + 2) + results + CHECKSUM_BYTES;
-    let mut out = Vec::with_capacity(size);
+    let mut out = Vec::with_capacity(encoded_bytes(unit));
     let anchor = unit.anchor.unwrap_or(Anchor {
         offset: -1,
         timestamp_ms: -1,
@@ -257,6 +263,7 @@ mod tests {
             },
         ] {
             let key = log_key(unit.id, unit.next);
+            assert_eq!(encode(&unit).len(), encoded_bytes(&unit));
             assert_eq!(decode(&key, &encode(&unit)), Ok(unit));
         }
     }

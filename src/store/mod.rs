@@ -224,7 +224,7 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Fenced`] for a unit under an old epoch, [`StoreError::NotContiguous`] for one
     /// that does not follow the partition's head, [`StoreError::Misused`] for two units of one
-    /// partition (all before anything is written);
+    /// partition or one that is longer than the store takes (all before anything is written);
     /// [`StoreError::Poisoned`] after an earlier failure; any other error poisons the store.
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError>;
 

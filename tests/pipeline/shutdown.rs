@@ -38,6 +38,34 @@ fn a_stop_waits_for_the_record_in_hand_marks_it_and_commits_its_offset() {
 }
 
 #[test]
+fn a_stop_before_the_brokers_have_answered_is_heeded() {
+    // It takes connections and says nothing.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = mute.local_addr().unwrap().to_string();
+    let running = Running::start(builder_with(config_at(&at)), Scripted::new(), |_| Ok(()));
+    drop(mute.accept().unwrap());
+    let begun = std::time::Instant::now();
+    running.stop();
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+#[test]
+fn a_stop_ends_within_its_limit_where_the_brokers_are_gone() {
+    let (broker, store) = (broker(1), Scripted::new());
+    produce_numbered(&broker, 0, 0..1);
+    let limited = builder(&broker).drain_limit(Duration::from_secs(2));
+    let running = Running::start(limited, store.clone(), |_| Ok(()));
+    running.wait(1);
+    drop(broker);
+    let begun = std::time::Instant::now();
+    running.stop.cancel();
+    // What the group was not told of is an error; the mark is there.
+    drop(running.end());
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    assert_eq!(store.head(0), Some(1));
+}
+
+#[test]
 fn dropping_the_future_stops_the_consumer_in_order() {
     let (broker, store) = (broker(1), Scripted::new());
     produce_numbered(&broker, 0, 0..3);

@@ -1,7 +1,7 @@
 //! What librdkafka calls back: rebalances, errors, log lines.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -10,14 +10,12 @@ use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::RDKafkaRespErr;
 
-use super::batch::PartitionQueue;
+use super::batch::{PartitionQueue, Turn};
 use super::commit::Commits;
+use super::patience::{REQUEST_LIMIT, patiently};
 use super::reader::KafkaReader;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::{Listener, Offered, Reader, SourceError, Start};
-
-/// For requests that are made while a rebalance waits: well below any session time-out.
-const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 /// The state that callbacks need. They run on the polling thread, inside `poll`.
 pub(super) struct Context {
@@ -30,6 +28,8 @@ pub(super) struct Context {
     /// The source's; held weakly, since it holds the client that holds this.
     commits: OnceLock<Weak<Commits>>,
     failure: Mutex<Option<SourceError>>,
+    /// Who may read the queues that are assigned.
+    turns: Mutex<HashMap<TopicPartition, Turn>>,
 }
 
 impl Context {
@@ -40,6 +40,7 @@ impl Context {
             listener: OnceLock::new(),
             commits: OnceLock::new(),
             failure: Mutex::default(),
+            turns: Mutex::default(),
         }
     }
 
@@ -75,7 +76,7 @@ impl Context {
         ) else {
             return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
         };
-        let offered = match offered(consumer, list) {
+        let offered = match patiently(|| offered(consumer, list)) {
             Ok(offered) => offered,
             Err(error) => {
                 // The rebalance must be answered even so: with nothing, and then the consumer ends.
@@ -96,7 +97,11 @@ impl Context {
             };
             let partition = offered.partition;
             // Before the assign: then no record has reached the main queue.
-            let queue = PartitionQueue::take(Arc::clone(&owner), partition.clone());
+            let queue = PartitionQueue::take(
+                Arc::clone(&owner),
+                partition.clone(),
+                self.next_turn(&partition),
+            );
             let added = assigned.add_partition_offset(partition.topic(), partition.partition(), at);
             match (queue, added) {
                 (Some(queue), Ok(())) => {
@@ -132,6 +137,23 @@ impl Context {
         }
     }
 
+    /// Ends the turn of whoever read the partition before: librdkafka may give the same queue again,
+    /// and a late lane would take records from it that nobody handles.
+    fn end_turn(&self, partition: &TopicPartition) {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.remove(partition) {
+            turn.end();
+        }
+    }
+
+    fn next_turn(&self, partition: &TopicPartition) -> Turn {
+        self.end_turn(partition);
+        let turn = Turn::default();
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.insert(partition.clone(), turn.clone());
+        turn
+    }
+
     fn revoke(&self, consumer: &BaseConsumer<Self>, given_up: &TopicPartitionList) {
         let partitions: Vec<_> = names(given_up);
         let lost = consumer.assignment_lost();
@@ -146,6 +168,9 @@ impl Context {
                     tracing::warn!(%error, "the group refused positions at a revocation");
                 }
             }
+        }
+        for partition in &partitions {
+            self.end_turn(partition);
         }
         let done = match consumer.rebalance_protocol() {
             RebalanceProtocol::Cooperative => consumer.incremental_unassign(given_up),

@@ -7,6 +7,7 @@
 mod batch;
 mod commit;
 mod context;
+mod patience;
 mod reader;
 
 use std::collections::HashMap;

@@ -6,10 +6,9 @@ use std::time::Duration;
 use rdkafka::consumer::Consumer as _;
 
 use super::batch::PartitionQueue;
+use super::patience::{REQUEST_LIMIT, patiently};
 use crate::record::NextOffset;
 use crate::source::{Batch, Reader, SourceError};
-
-const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) struct KafkaReader(PartitionQueue);
 
@@ -26,10 +25,9 @@ impl Reader for KafkaReader {
 
     fn watermarks(&self) -> Result<(NextOffset, NextOffset), SourceError> {
         let partition = self.0.partition();
-        let (low, high) = self
-            .0
-            .consumer()
-            .fetch_watermarks(partition.topic(), partition.partition(), REQUEST_LIMIT)
+        let (topic, number) = (partition.topic(), partition.partition());
+        let consumer = self.0.consumer();
+        let (low, high) = patiently(|| consumer.fetch_watermarks(topic, number, REQUEST_LIMIT))
             .map_err(SourceError::client("asking for a partition's watermarks"))?;
         // Kafka has no negative watermarks.
         let position = |offset| NextOffset::new(offset).unwrap_or(NextOffset::ZERO);

@@ -15,9 +15,12 @@ use crate::store::{Durability, StoreError};
 /// of its own, a little after its last handle is dropped.
 const LOCK_WAIT: Duration = Duration::from_millis(500);
 /// Four items must fit a segment, else sled writes an item to a file of its own that `flush` does
-/// not cover. A node holds up to 17 records before it splits, and a unit is bounded to 112 KiB
-/// (`pipeline::limits`): 17 of them stay below the quarter of 8 MiB.
+/// not cover. A node holds up to 17 records before it splits, and a unit is bounded by
+/// `UNIT_BYTES_MAX`: 17 of them stay below the quarter of 8 MiB.
 pub(super) const SEGMENT_BYTES: usize = 8 << 20;
+/// The longest record, encoded. The engine commits a unit that has grown to 48 KiB, and the
+/// largest result is 64 KiB.
+pub(super) const UNIT_BYTES_MAX: usize = 116 << 10;
 
 pub(super) struct Log {
     db: sled::Db,

@@ -71,6 +71,9 @@ impl SledOptions {
 }
 
 /// A store in a directory of its own, for one process at a time.
+///
+/// sled may panic on a damaged file; that is caught and answered as an error. In a program built
+/// with `panic = "abort"` nothing can be caught: there it ends the process.
 pub struct SledStore {
     // Fields are dropped in this order: the log must be closed before the lock is let go.
     state: Mutex<State>,
@@ -250,6 +253,15 @@ impl Store for SledStore {
         let mut state = self.state();
         if state.poison.is_none() {
             state.partitions.check_all(units)?;
+            if units
+                .iter()
+                .any(|unit| format::encoded_bytes(unit) > log::UNIT_BYTES_MAX)
+            {
+                return Err(StoreError::Misused(
+                    "a unit is longer than 116 KiB: results are at most 64 KiB each, and a \
+                     commit is due before they add up to more",
+                ));
+            }
         }
         self.write(&mut state, |state| {
             state.append(&self.paths, self.durability, units)

@@ -12,6 +12,12 @@ use crate::store::{Claims, CommitUnit};
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+    if cfg!(panic = "abort") {
+        tracing::warn!(
+            "built with panic = \"abort\": a damaged store may end the process instead of being \
+             refused, and so does a handler's panic"
+        );
+    }
     let paths = Paths::new(directory);
     if directory.as_os_str().is_empty() {
         let empty = io::Error::new(io::ErrorKind::InvalidInput, "the path is empty");

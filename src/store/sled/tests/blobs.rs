@@ -3,14 +3,15 @@
 
 use super::*;
 
-/// A unit of 1,000 keys with results, just below the documented 112 KiB.
+/// A unit of 1,000 keys with results, just below the bound.
 fn largest(lease: &Lease, previous: i64) -> CommitUnit {
     let mut unit = unit(lease, previous, previous + 1000);
     for entry in &mut unit.entries {
-        entry.result = Some(vec![0xa5; 81].into());
+        entry.result = Some(vec![0xa5; 85].into());
     }
     let bytes = format::encode(&unit).len();
-    assert!((111 << 10..=112 << 10).contains(&bytes), "{bytes} bytes");
+    let bound = log::UNIT_BYTES_MAX;
+    assert!((bound - 1024..=bound).contains(&bytes), "{bytes} bytes");
     unit
 }
 
@@ -18,6 +19,20 @@ fn blobs(path: &Path) -> usize {
     fs::read_dir(Paths::new(path).log.join("blobs"))
         .unwrap()
         .count()
+}
+
+#[test]
+fn a_unit_above_the_bound_is_refused_before_anything_is_written() {
+    let parent = tempfile::tempdir().unwrap();
+    let store = open(parent.path(), Durability::Power).unwrap();
+    let [short, long] = [0, 1].map(|partition| store.lease(&orders(partition)).unwrap());
+    let mut too_long = largest(&long, 0);
+    too_long.entries[0].result = Some(vec![0; 2048].into());
+    let refused = store.commit(&[unit(&short, 0, 3), too_long]).unwrap_err();
+    assert!(matches!(refused, StoreError::Misused(_)), "{refused}");
+    assert!(store.heads().iter().all(|(_, head)| head.is_none()));
+    // It is no failure to write: what follows is taken.
+    store.commit(&[largest(&long, 0)]).unwrap();
 }
 
 /// Leaves fill up to 17 records before they split, in every partition.

@@ -1,0 +1,81 @@
+//! How a record enters the unit under way.
+
+use super::open_unit::{Fill, Settled, Unsettled};
+use super::{Candidate, Ledger};
+use crate::record::NextOffset;
+use crate::store::{Entry, StoreError};
+
+/// How a record leaves the ledger.
+pub(super) enum Settle {
+    Done(Option<Box<[u8]>>),
+    Restored,
+    Skipped,
+}
+
+impl Ledger {
+    pub(super) fn settle(
+        &mut self,
+        candidate: &Candidate,
+        how: Settle,
+    ) -> Result<Fill, StoreError> {
+        if !self.started {
+            // The first record of a partition that the store does not know: it begins here.
+            self.started = true;
+            self.open.start_at(NextOffset::after(candidate.offset - 1));
+        }
+        let (effect, mark, result) = match how {
+            Settle::Done(result) => (true, true, result),
+            Settle::Restored => (false, true, None),
+            Settle::Skipped => (false, false, None),
+        };
+        let entry = candidate
+            .fingerprint
+            .filter(|_| mark)
+            .map(|fingerprint| Entry {
+                fingerprint,
+                offset: candidate.offset,
+                value_digest: candidate.value_digest,
+                result,
+            });
+        if self.wake.is_none() && !self.open.has_room(entry.as_ref()) {
+            // Nobody else would, and a store refuses a unit that is too long.
+            self.engine.commit_where(
+                |open| std::ptr::eq(open, &raw const *self.open),
+                |written| written.map(drop),
+            )?;
+        }
+        let settled = Settled {
+            offset: candidate.offset,
+            timestamp_ms: candidate.timestamp_ms,
+            anchor_digest: candidate.anchor_digest(),
+            entry,
+            effect,
+        };
+        let fill = match self.open.settle(settled) {
+            Ok(fill) => fill,
+            Err(why) => return Err(self.unsettled(candidate, effect, why)),
+        };
+        self.call(fill);
+        Ok(fill)
+    }
+
+    /// What a refused record means, and what becomes of its key.
+    fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
+        match &candidate.fingerprint {
+            // It happened, and its mark will not come: no copy may be handled for that.
+            Some(key) if effect => {
+                let claims = self.engine.shared.claims();
+                claims.orphan(key, self.open.holder());
+            }
+            _ if why == Unsettled::Closed => self.release(candidate),
+            _ => {}
+        }
+        match why {
+            Unsettled::Closed => self.fenced(),
+            Unsettled::BelowHead => StoreError::Misused(
+                "a record below one that was settled before: records are settled in the order of \
+                 their offsets, each once",
+            ),
+        }
+    }
+}
