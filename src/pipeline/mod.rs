@@ -8,6 +8,7 @@ mod run;
 mod session;
 mod settings;
 mod shared;
+mod start;
 mod stop;
 
 pub(crate) use self::pull::PullDriver;

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::lane::{Beginning, Lane};
 use super::report::Report;
-use super::settings::{Restore, Settings};
+use super::settings::Settings;
+use super::start;
 use super::shared::{Restoring, Shared};
 use super::stop::Stop;
 use crate::engine::{Committed, Committer, Engine, Ledger};
@@ -98,7 +99,7 @@ impl Session {
         } = offered;
         let mut ledger = self.engine.lease(partition)?;
         ledger.wake_with(self.committer.wake());
-        let (start, restore_until) = self.begin(&ledger, *committed)?;
+        let (start, restore_until) = start::decide(&ledger, *committed, self.settings.restore)?;
         // Reading begins one record early, to see whether the topic is still the one worked on.
         let anchor = ledger.lease().head.and_then(|head| head.anchor);
         let asked_for = anchor
@@ -124,47 +125,6 @@ impl Session {
         self.shared.begin(partition, *committed);
         self.taken().insert(partition.clone(), taken);
         Ok(start)
-    }
-
-    /// Where a partition is read from, and up to where it is read for its keys only.
-    fn begin(
-        &self,
-        ledger: &Ledger,
-        committed: Option<NextOffset>,
-    ) -> Result<(Start, NextOffset), Error> {
-        let head = ledger.lease().head;
-        let next = head.map(|head| head.next);
-        // One record early: it shows whether the topic is still the one that was worked on.
-        let early = head
-            .and_then(|head| head.anchor)
-            .and_then(|a| NextOffset::new(a.offset));
-        let early = early.or(next);
-        let Some(committed) = committed else {
-            // The group forgot what the store knows: a policy of `latest` would pass over what
-            // came meanwhile.
-            let start = if next.is_some() {
-                Start::Oldest
-            } else {
-                Start::Committed
-            };
-            return Ok((start, NextOffset::ZERO));
-        };
-        // A group that was set to the start has committed 0, which no store is behind.
-        let behind = committed > next.unwrap_or(NextOffset::ZERO);
-        match self.settings.restore {
-            Restore::FromSource if behind => {
-                Ok((early.map_or(Start::Oldest, Start::At), committed))
-            }
-            Restore::Refuse if behind => Err(Error::StoreBehind {
-                partition: ledger.partition().clone(),
-                head: next.unwrap_or(NextOffset::ZERO),
-                committed,
-            }),
-            _ if Some(committed) == next => {
-                Ok((early.map_or(Start::Committed, Start::At), NextOffset::ZERO))
-            }
-            _ => Ok((Start::Committed, NextOffset::ZERO)),
-        }
     }
 
     fn taken(&self) -> MutexGuard<'_, HashMap<TopicPartition, Taken>> {
