@@ -145,8 +145,9 @@ impl OpenUnit {
         if inner.closed {
             return Err(Unsettled::Closed);
         }
-        if record.offset < inner.next.get() {
-            // It would move nothing, and a unit that moves nothing is not written.
+        // A unit that moves nothing is not written. One that does takes its last record again.
+        let written_anyhow = i64::from(inner.next != inner.previous);
+        if record.offset < inner.next.get() - written_anyhow {
             return Err(Unsettled::BelowHead);
         }
         inner.next = inner.next.max(NextOffset::after(record.offset));

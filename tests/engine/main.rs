@@ -2,6 +2,8 @@
 // Helpers stand outside the test functions, where clippy does not see that they are tests'.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod limits;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,33 +98,6 @@ fn a_released_key_that_is_not_ones_own_stays() {
     assert_eq!(look(&second, &there), Look::Busy);
 }
 
-#[test]
-fn a_key_in_flight_in_one_engine_is_busy_in_another_on_the_same_store() {
-    let store = Arc::<MemoryStore>::default();
-    let (one, two) = (engine_on(&store), engine_on(&store));
-    let mut first = one.lease(&orders(0)).unwrap();
-    let second = two.lease(&orders(1)).unwrap();
-    let (here, there) = (order(&first, 7, "a"), order(&second, 3, "a"));
-    assert_eq!(look(&first, &here), Look::New);
-    first.done(&here, None).unwrap();
-    assert_eq!(look(&second, &there), Look::Busy);
-    one.commit().unwrap();
-    assert!(second.wait_free(&there, Duration::ZERO));
-    assert_eq!(decision(look(&second, &there)), (Decision::Duplicate, true));
-}
-
-#[test]
-fn an_engine_that_ends_lets_the_others_have_what_it_held() {
-    let store = Arc::<MemoryStore>::default();
-    let (one, two) = (engine_on(&store), engine_on(&store));
-    let first = one.lease(&orders(0)).unwrap();
-    let second = two.lease(&orders(1)).unwrap();
-    let (here, there) = (order(&first, 7, "a"), order(&second, 3, "a"));
-    assert_eq!(look(&first, &here), Look::New);
-    drop((one, first));
-    assert_eq!(look(&second, &there), Look::New);
-}
-
 // C014
 #[test]
 fn the_same_offset_again_is_a_redelivery_before_and_behind_the_commit() {
@@ -202,26 +177,6 @@ fn a_unit_is_in_the_store_whole_with_keys_results_and_head() {
 }
 
 #[test]
-fn a_unit_that_nobody_commits_is_committed_before_it_is_too_long() {
-    let store = Arc::<MemoryStore>::default();
-    let engine = engine_on(&store);
-    let mut ledger = engine.lease(&orders(0)).unwrap();
-    for offset in 0..4 {
-        let candidate = order(&ledger, offset, &format!("key-{offset}"));
-        assert_eq!(look(&ledger, &candidate), Look::New);
-        let result = vec![0; 48 << 10].into_boxed_slice();
-        ledger.done(&candidate, Some(result)).unwrap();
-    }
-    assert_eq!(ledger.finish().unwrap().unwrap().next.get(), 4);
-    let first = store.unit_behind(ledger_id(&engine), NextOffset::ZERO);
-    assert_eq!(first.unwrap().unwrap().next.get(), 2);
-}
-
-fn ledger_id(engine: &Engine) -> idempotent_consumer::store::PartitionId {
-    engine.lease(&orders(0)).unwrap().lease().id
-}
-
-#[test]
 fn an_orderly_end_commits_and_leaves_no_doubt() {
     let store = Arc::<MemoryStore>::default();
     let engine = engine_on(&store);
@@ -288,30 +243,6 @@ fn a_newer_ledger_keeps_what_the_older_settled_and_refuses_what_comes_late() {
     assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
     let third = engine.lease(&orders(1)).unwrap();
     assert_eq!(look(&third, &order(&third, 0, "late")), Look::Busy);
-}
-
-#[test]
-fn a_record_below_the_head_is_refused_and_not_passed_over_in_silence() {
-    let engine = engine();
-    let mut ledger = engine.lease(&orders(0)).unwrap();
-    let (five, four) = (order(&ledger, 5, "five"), order(&ledger, 4, "four"));
-    for commits in [false, true] {
-        if commits {
-            engine.commit().unwrap();
-        } else {
-            assert_eq!(look(&ledger, &five), Look::New);
-            ledger.done(&five, None).unwrap();
-            assert_eq!(look(&ledger, &four), Look::New);
-        }
-        for refused in [
-            ledger.done(&four, None),
-            ledger.skip(&four),
-            ledger.skip(&five),
-        ] {
-            let refused = refused.unwrap_err();
-            assert!(matches!(refused, StoreError::Misused(_)), "{refused}");
-        }
-    }
 }
 
 #[test]
