@@ -91,7 +91,15 @@ pub(crate) fn committed(kafka: &Kafka, group: &str, topic: &str) -> Vec<Option<i
     for partition in metadata.topics()[0].partitions() {
         asked.add_partition(topic, partition.id());
     }
-    let answer = client.committed_offsets(asked, DEADLINE).unwrap();
+    // Right after a restart the broker does not coordinate the group yet.
+    let end = Instant::now() + DEADLINE;
+    let answer = loop {
+        match client.committed_offsets(asked.clone(), DEADLINE) {
+            Ok(answer) => break answer,
+            Err(error) => assert!(Instant::now() < end, "{group}: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
     let mut offsets: Vec<_> = answer
         .elements()
         .iter()

@@ -29,6 +29,11 @@ fn producer(kafka: &SharedBroker, topic: &str) -> BaseProducer {
     producer
 }
 
+/// The last marker is written when its transaction has already been said to have ended.
+fn wait_for_end(kafka: &SharedBroker, topic: &str, end: i64) {
+    broker::wait_for("the last marker", || kafka.end_offsets(topic) == [end]);
+}
+
 // C090
 #[test]
 fn a_key_of_an_aborted_transaction_is_handled_when_it_comes_in_a_committed_one() {
@@ -43,7 +48,7 @@ fn a_key_of_an_aborted_transaction_is_handled_when_it_comes_in_a_committed_one()
     transaction(&producer, &topic, "first", &["a", "b"], true);
     transaction(&producer, &topic, "second", &["c"], false);
     transaction(&producer, &topic, "third", &["c", "d"], true);
-    assert_eq!(kafka.end_offsets(&topic), [8]);
+    wait_for_end(&kafka, &topic, 8);
 
     let history = History::default();
     let member = || builder(config(&kafka, &topic), &topic);
@@ -90,7 +95,7 @@ fn a_marker_at_the_end_of_the_log_does_not_hold_up_a_stop_or_a_restart() {
         &["a", "b", "c"],
         true,
     );
-    assert_eq!(kafka.end_offsets(&topic), [4]);
+    wait_for_end(&kafka, &topic, 4);
     let history = History::default();
     let member = || builder(config(&kafka, &topic), &topic);
     for run in 1..=2 {
@@ -131,7 +136,7 @@ fn a_restore_comes_to_its_end_where_the_last_offsets_hold_no_record() {
     let producer = producer(&kafka, &topic);
     transaction(&producer, &topic, "first", &["a", "b"], true);
     transaction(&producer, &topic, "second", &["c"], false);
-    assert_eq!(kafka.end_offsets(&topic), [5]);
+    wait_for_end(&kafka, &topic, 5);
     set_group(&kafka, &topic, &topic, 5);
 
     let history = History::default();

@@ -217,11 +217,18 @@ impl Kafka {
             .map(MetadataPartition::id)
             .collect();
         partitions.sort_unstable();
-        let end = |partition| client.fetch_watermarks(topic, partition, DEADLINE);
-        partitions
-            .into_iter()
-            .map(|partition| end(partition).expect("watermarks").1)
-            .collect()
+        let end = |partition| {
+            // Right after a start the broker does not lead yet what its metadata says.
+            let deadline = Instant::now() + DEADLINE;
+            loop {
+                match client.fetch_watermarks(topic, partition, DEADLINE) {
+                    Ok((_, end)) => return end,
+                    Err(error) => assert!(Instant::now() < deadline, "{topic}: {error}"),
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        };
+        partitions.into_iter().map(end).collect()
     }
 
     fn leaders(&self, topic: &str) -> usize {
