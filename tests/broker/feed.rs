@@ -17,6 +17,7 @@ pub(crate) fn producer(bootstrap: &str, settings: &[(&str, &str)]) -> BaseProduc
     config
         .set("bootstrap.servers", bootstrap)
         .set("enable.idempotence", "true")
+        .set("reconnect.backoff.max.ms", "300")
         .set("linger.ms", "2");
     for (key, value) in settings {
         config.set(*key, *value);
