@@ -273,32 +273,34 @@ impl Ledger {
         self.open.wait_clean(patience)
     }
 
+    /// Commits this ledger's unit alone.
+    pub(super) fn commit_own(&self) -> Result<Option<Committed>, StoreError> {
+        let committed = self.engine.commit_where(
+            |open| std::ptr::eq(open, &raw const *self.open),
+            |written| written,
+        )?;
+        Ok(committed.into_iter().next())
+    }
+
     /// Commits what is left and ends the lease in order, so that the next one is not in doubt.
     ///
     /// # Errors
     /// The store's, or [`StoreError::Fenced`] where the lease was over before: then it ends as if
     /// the process had died here, and the next one is in doubt.
     pub fn finish(self) -> Result<Option<Committed>, StoreError> {
-        let committed = self.engine.commit_where(
-            |open| std::ptr::eq(open, &raw const *self.open),
-            |written| written,
-        )?;
+        let committed = self.commit_own()?;
         if !self.open.is_clean() {
             // A failed write, or a newer lease: effects may have happened that have no mark.
             return Err(self.fenced());
         }
         self.engine.store().release(&self.lease)?;
-        Ok(committed.into_iter().next())
+        Ok(committed)
     }
 
     /// Commits what is left, and leaves the next lease in doubt: an effect may have happened that
     /// has no mark.
     pub(crate) fn finish_in_doubt(self) -> Result<Option<Committed>, StoreError> {
-        let committed = self.engine.commit_where(
-            |open| std::ptr::eq(open, &raw const *self.open),
-            |written| written,
-        )?;
-        Ok(committed.into_iter().next())
+        self.commit_own()
     }
 }
 

@@ -145,11 +145,7 @@ impl Engine {
             lease: self.shared.holders.fetch_add(1, Ordering::Relaxed),
         };
         let open = Arc::new(OpenUnit::new(partition.clone(), &lease, holder));
-        let mut list = self
-            .shared
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list();
         for older in list.iter().filter(|older| older.partition() == partition) {
             self.close(older);
         }
@@ -170,6 +166,13 @@ impl Engine {
     /// The store's; none of the units in question counts as done then.
     pub fn commit(&self) -> Result<Vec<Committed>, StoreError> {
         self.commit_where(|_| true, |written| written)
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<OpenUnit>>> {
+        self.shared
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
@@ -198,7 +201,7 @@ impl Engine {
     ) -> T {
         let shared = &*self.shared;
         let open: Vec<_> = {
-            let list = shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+            let list = self.list();
             list.iter().filter(|open| wanted(open)).cloned().collect()
         };
         let (mut units, mut owners) = (Vec::new(), Vec::new());
@@ -250,19 +253,11 @@ impl Engine {
     }
 
     fn forget(&self, gone: &Arc<OpenUnit>) {
-        let mut list = self
-            .shared
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.list();
         list.retain(|open| !Arc::ptr_eq(open, gone));
     }
 
     fn open_units(&self) -> Vec<Arc<OpenUnit>> {
-        self.shared
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.list().clone()
     }
 }

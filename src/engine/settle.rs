@@ -39,10 +39,7 @@ impl Ledger {
             });
         if self.wake.is_none() && !self.open.has_room(entry.as_ref()) {
             // Nobody else would, and a store refuses a unit that is too long.
-            self.engine.commit_where(
-                |open| std::ptr::eq(open, &raw const *self.open),
-                |written| written.map(drop),
-            )?;
+            self.commit_own()?;
         }
         let settled = Settled {
             offset: candidate.offset,

@@ -223,16 +223,7 @@ impl PullDriver {
                 Answer::Released => release_pause.unwrap_or_default(),
                 Answer::Failed(source) => {
                     let Some(pause) = pauses.next() else {
-                        lane.release(&work);
-                        let at = crate::record::Coordinates::new(
-                            lane.partition().clone(),
-                            work.candidate.offset,
-                        );
-                        return Err(Error::Handler {
-                            at,
-                            attempts: work.attempt,
-                            source,
-                        });
+                        return Err(lane.give_up(&work, source));
                     };
                     lane.retried();
                     work.attempt += 1;

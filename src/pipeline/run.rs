@@ -69,8 +69,7 @@ impl<H: Handler> HandlerDriver<H> {
                 HandlerError::Reject(_) => None,
             };
             let Some(pause) = pause else {
-                lane.release(&work);
-                return Err(gave_up(lane, &work, error));
+                return Err(lane.give_up(&work, error.into_inner()));
             };
             tracing::warn!(
                 partition = %lane.partition(), offset = work.candidate.offset,
@@ -113,14 +112,5 @@ impl<H: Handler> HandlerDriver<H> {
                 format!("the handler panicked: {}", text.unwrap_or("no message")).into(),
             )
         })
-    }
-}
-
-fn gave_up(lane: &Lane, work: &Work, error: HandlerError) -> Error {
-    let partition = lane.partition().clone();
-    Error::Handler {
-        at: crate::record::Coordinates::new(partition, work.candidate.offset),
-        attempts: work.attempt,
-        source: error.into_inner(),
     }
 }

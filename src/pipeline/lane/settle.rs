@@ -2,7 +2,7 @@
 
 use super::{Lane, READ_WAIT, Work};
 use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
-use crate::error::Error;
+use crate::error::{BoxError, Error};
 use crate::handler::Delivery;
 use crate::record::{NextOffset, Record};
 
@@ -77,6 +77,16 @@ impl Lane {
     /// The record was not handled: its key is free again.
     pub(in crate::pipeline) fn release(&self, work: &Work) {
         self.ledger.release(&work.candidate);
+    }
+
+    /// No attempt is left: the key is free again, and this is what ends the consumer.
+    pub(in crate::pipeline) fn give_up(&self, work: &Work, source: BoxError) -> Error {
+        self.release(work);
+        Error::Handler {
+            at: self.coordinates(work.candidate.offset),
+            attempts: work.attempt,
+            source,
+        }
     }
 
     /// Waits until all that was settled is durable, or until a stop.
