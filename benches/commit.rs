@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use idempotent_consumer::engine::{Engine, Look};
 use idempotent_consumer::key::{Fingerprint, Scope};
-use idempotent_consumer::store::{CommitUnit, Durability, Entry, Owner, SledStore, Store as _};
+use idempotent_consumer::store::{
+    CommitUnit, Durability, Entry, Gaps, Owner, SledStore, Store as _,
+};
 use idempotent_consumer::{NextOffset, TopicPartition};
 
 use support::{Contest, Outcome, on_disk, per_second, setting};
@@ -138,6 +140,7 @@ fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
             offset: offset(number),
             value_digest: number as u64,
             result: None,
+            dead_lettered: false,
         });
         let entries: Vec<_> = entries.collect();
         let next = NextOffset::after(entries.last().map_or(0, |entry| entry.offset));
@@ -149,6 +152,7 @@ fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
             max_timestamp_ms: -1,
             anchor: None,
             entries,
+            gaps: Gaps::default(),
         };
         store.commit(&[unit])?;
         previous = next;

@@ -43,7 +43,7 @@ impl fmt::Display for TopicPartition {
 /// The one type in which positions travel through this crate. A record's own offset becomes a
 /// position only through [`NextOffset::after`], so that nothing is ever committed one too low
 /// (a repeat at each restart) or one too high (a loss).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NextOffset(i64);
 
 impl NextOffset {

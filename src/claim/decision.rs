@@ -53,6 +53,12 @@ pub(crate) fn decide(mark: &Mark, id: PartitionId, offset: i64, value_digest: u6
     }
 }
 
+/// Whether a mark keeps the record at a place from being handled. Nothing took effect for a dead
+/// letter: it answers for its own record alone, and another of the key is tried.
+pub(crate) fn answers_for(mark: &Mark, id: PartitionId, offset: i64) -> bool {
+    !mark.dead_lettered || (mark.id == id && mark.offset == offset)
+}
+
 /// The mark that a record's key will have, as far as a copy in flight needs it.
 pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mark {
     Mark {
@@ -60,6 +66,7 @@ pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mar
         offset,
         value_digest,
         has_result: false,
+        dead_lettered: false,
     }
 }
 

@@ -7,10 +7,10 @@ use super::candidate::Candidate;
 use super::open_unit::{Fill, OpenUnit, Wait};
 use super::settle::Settle;
 use super::{Committed, Engine, Wake};
-use crate::claim::{Decision, decide, first_seen};
-use crate::key::{Fingerprint, Fingerprinter, Identity};
-use crate::record::{Record, TopicPartition};
-use crate::store::{Claim, Lease, Mark, StoreError};
+use crate::claim::Decision;
+use crate::key::{Fingerprinter, Identity};
+use crate::record::{NextOffset, Record, TopicPartition};
+use crate::store::{Lease, Mark, StoreError};
 
 /// What is known of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,15 @@ pub enum Look {
         /// Whether the mark has been committed; else it will be with the next commit.
         durable: bool,
     },
-    /// Another ledger has a record of this key in flight: wait for it, then look again.
+    /// A record of this key is in flight, [held](Ledger::hold) here or in another ledger: look
+    /// again when it is settled, or [free](Ledger::wait_free).
     Busy,
 }
 
 /// One partition, from its lease to its release. Dropping it gives up what is not committed.
 pub struct Ledger {
     pub(super) engine: Engine,
-    lease: Lease,
+    pub(super) lease: Lease,
     pub(super) open: Arc<OpenUnit>,
     hasher: Fingerprinter,
     pub(super) wake: Option<Arc<Wake>>,
@@ -109,84 +110,32 @@ impl Ledger {
         }
     }
 
-    /// Looks up many keys at once; the answer is as of the returned moment.
-    pub(crate) fn lookup(
-        &self,
-        keys: &[Fingerprint],
-        found: &mut Vec<Option<Mark>>,
-    ) -> Result<Moment, StoreError> {
-        // Before the look-up: a commit in between makes the answer old, never too new.
-        let moment = Moment(self.engine.shared.claims().commits());
-        self.engine.store().lookup(keys, found)?;
-        Ok(moment)
-    }
-
-    /// Looks one candidate up and claims its key if it is new. A candidate without a key is new.
-    ///
-    /// # Errors
-    /// Where the store cannot be read.
-    pub fn look(&self, candidate: &Candidate) -> Result<Look, StoreError> {
-        self.claim(candidate, None)
-    }
-
-    /// As [`look`](Ledger::look), for a key that was unknown at `unknown_at`.
-    pub(crate) fn claim(
-        &self,
-        candidate: &Candidate,
-        unknown_at: Option<Moment>,
-    ) -> Result<Look, StoreError> {
-        let Some(key) = candidate.fingerprint else {
-            return Ok(Look::New);
-        };
-        let shared = &*self.engine.shared;
-        let mark = first_seen(self.lease.id, candidate.offset, candidate.value_digest);
-        match shared.claims().take(key, self.open.holder(), mark) {
-            Claim::Own(mark) => Ok(self.known(candidate, mark, false)),
-            Claim::Elsewhere => Ok(Look::Busy),
-            Claim::Taken => {
-                // Claim first, look second: whoever let go of the key a moment ago has its mark
-                // in the index by now.
-                let now = Moment(shared.claims().commits());
-                if unknown_at == Some(now) {
-                    return Ok(Look::New);
-                }
-                let mut found = Vec::with_capacity(1);
-                let looked = shared.store.lookup(&[key], &mut found);
-                match (looked, found.first()) {
-                    (Ok(()), Some(None)) => Ok(Look::New),
-                    (Ok(()), Some(Some(mark))) => {
-                        shared.claims().release(&key, self.open.holder());
-                        Ok(self.known(candidate, *mark, true))
-                    }
-                    (looked, _) => {
-                        shared.claims().release(&key, self.open.holder());
-                        looked.and(Err(StoreError::Misused("a store answered no look-up")))
-                    }
-                }
-            }
-        }
-    }
-
-    pub(crate) fn known(&self, candidate: &Candidate, mark: Mark, durable: bool) -> Look {
-        let decision = decide(
-            &mark,
-            self.lease.id,
-            candidate.offset,
-            candidate.value_digest,
-        );
-        Look::Known {
-            decision,
-            mark,
-            durable,
-        }
-    }
-
     /// Waits until no other ledger has the candidate's key in flight, or for `limit`.
     #[must_use]
     pub fn wait_free(&self, candidate: &Candidate, limit: Duration) -> bool {
         match &candidate.fingerprint {
             Some(key) => self.engine.shared.claims().wait_free(key, limit),
             None => true,
+        }
+    }
+
+    /// Takes a record in whose outcome comes later: what lies behind it may be settled first. Its
+    /// key has been [claimed](Look::New), or it waits for one that is [busy](Look::Busy).
+    ///
+    /// Held records are settled in any order. Until one is, the position of the partition stays
+    /// before it, and what was settled behind it is durable all the same: the next lease finds it
+    /// done. Records are held in the order of their offsets.
+    pub fn hold(&mut self, candidate: &Candidate) {
+        self.start(candidate);
+        self.open.hold(candidate.offset, candidate.fingerprint);
+    }
+
+    /// The first record of a partition that the store does not know: it begins here.
+    pub(super) fn start(&mut self, candidate: &Candidate) {
+        if !self.started {
+            self.started = true;
+            self.open
+                .start_at(NextOffset::after(candidate.offset.saturating_sub(1)));
         }
     }
 
@@ -207,6 +156,15 @@ impl Ledger {
         result: Option<Box<[u8]>>,
     ) -> Result<(), StoreError> {
         self.settle(candidate, Settle::Done(result)).map(drop)
+    }
+
+    /// The record went to the dead letters: its own redelivery is passed over, while another record
+    /// of its key is tried.
+    ///
+    /// # Errors
+    /// As [`done`](Ledger::done).
+    pub fn dead_lettered(&mut self, candidate: &Candidate) -> Result<(), StoreError> {
+        self.settle(candidate, Settle::DeadLettered).map(drop)
     }
 
     /// As [`done`](Ledger::done), and says how full the unit is.
@@ -264,9 +222,19 @@ impl Ledger {
         }
     }
 
-    /// Effects whose marks are not durable yet.
+    /// Waits until so few effects have no durable mark.
     pub(crate) fn wait_uncommitted(&self, limit: usize, patience: Duration) -> Wait {
         self.open.wait_uncommitted(limit, patience)
+    }
+
+    /// Effects whose marks are not durable yet.
+    pub(crate) fn uncommitted(&self) -> usize {
+        self.open.uncommitted()
+    }
+
+    /// Waits until something has become durable, or nothing will any more.
+    pub(crate) async fn changed(&self) {
+        self.open.changed().await;
     }
 
     pub(crate) fn wait_clean(&self, patience: Duration) -> Wait {
@@ -306,7 +274,7 @@ impl Ledger {
 
 /// A point between two commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment(u64);
+pub(crate) struct Moment(pub(super) u64);
 
 impl Drop for Ledger {
     fn drop(&mut self) {

@@ -1,9 +1,88 @@
-//! Looking at many records at once.
+//! What is known of a record, and claiming its key where nothing is: one or many at once.
 
-use super::{Candidate, Ledger, Look};
-use crate::store::StoreError;
+use super::{Candidate, Ledger, Look, Moment};
+use crate::claim::{answers_for, decide, first_seen};
+use crate::key::Fingerprint;
+use crate::store::{Claim, Mark, StoreError};
 
 impl Ledger {
+    /// Looks up many keys at once; the answer is as of the returned moment.
+    pub(crate) fn lookup(
+        &self,
+        keys: &[Fingerprint],
+        found: &mut Vec<Option<Mark>>,
+    ) -> Result<Moment, StoreError> {
+        // Before the look-up: a commit in between makes the answer old, never too new.
+        let moment = Moment(self.engine.shared.claims().commits());
+        self.engine.store().lookup(keys, found)?;
+        Ok(moment)
+    }
+
+    /// Looks one candidate up and claims its key if it is new. A candidate without a key is new.
+    ///
+    /// # Errors
+    /// Where the store cannot be read.
+    pub fn look(&self, candidate: &Candidate) -> Result<Look, StoreError> {
+        self.claim(candidate, None)
+    }
+
+    /// As [`look`](Ledger::look), for a key that was unknown at `unknown_at`.
+    pub(crate) fn claim(
+        &self,
+        candidate: &Candidate,
+        unknown_at: Option<Moment>,
+    ) -> Result<Look, StoreError> {
+        let Some(key) = candidate.fingerprint else {
+            return Ok(Look::New);
+        };
+        let shared = &*self.engine.shared;
+        let mark = first_seen(self.lease.id, candidate.offset, candidate.value_digest);
+        match shared.claims().take(key, self.open.holder(), mark) {
+            Claim::Own(mark) if mark.dead_lettered || self.open.is_held(mark.offset) => {
+                Ok(Look::Busy)
+            }
+            Claim::Own(mark) => Ok(self.known(candidate, mark, false)),
+            Claim::Elsewhere => Ok(Look::Busy),
+            Claim::Taken => {
+                // Claim first, look second: whoever let go of the key a moment ago has its mark
+                // in the index by now.
+                let now = Moment(shared.claims().commits());
+                if unknown_at == Some(now) {
+                    return Ok(Look::New);
+                }
+                let mut found = Vec::with_capacity(1);
+                let looked = shared.store.lookup(&[key], &mut found);
+                let answers = |mark: &Mark| answers_for(mark, self.lease.id, candidate.offset);
+                match (looked, found.first()) {
+                    (Ok(()), Some(None)) => Ok(Look::New),
+                    (Ok(()), Some(Some(mark))) if !answers(mark) => Ok(Look::New),
+                    (Ok(()), Some(Some(mark))) => {
+                        shared.claims().release(&key, self.open.holder());
+                        Ok(self.known(candidate, *mark, true))
+                    }
+                    (looked, _) => {
+                        shared.claims().release(&key, self.open.holder());
+                        looked.and(Err(StoreError::Misused("a store answered no look-up")))
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn known(&self, candidate: &Candidate, mark: Mark, durable: bool) -> Look {
+        let decision = decide(
+            &mark,
+            self.lease.id,
+            candidate.offset,
+            candidate.value_digest,
+        );
+        Look::Known {
+            decision,
+            mark,
+            durable,
+        }
+    }
+
     /// Looks candidates up and claims the new ones, as [`look`](Ledger::look) does one after the
     /// other: a second candidate with the key of a new one is known. `looks` is cleared and gets
     /// one answer for each, in order.
@@ -24,6 +103,7 @@ impl Ledger {
         let mut marks = marks.into_iter();
         for candidate in candidates {
             let mark = candidate.fingerprint.and_then(|_| marks.next().flatten());
+            let mark = mark.filter(|mark| answers_for(mark, self.lease().id, candidate.offset));
             looks.push(match mark {
                 Some(mark) => self.known(candidate, mark, true),
                 None => self.claim(candidate, Some(moment))?,

@@ -144,7 +144,8 @@ impl Engine {
             engine: self.shared.number,
             lease: self.shared.holders.fetch_add(1, Ordering::Relaxed),
         };
-        let open = Arc::new(OpenUnit::new(partition.clone(), &lease, holder));
+        let gaps = self.shared.store.gaps(lease.id);
+        let open = Arc::new(OpenUnit::new(partition.clone(), &lease, gaps, holder));
         let mut list = self.list();
         for older in list.iter().filter(|older| older.partition() == partition) {
             self.close(older);
@@ -237,7 +238,7 @@ impl Engine {
             open.hardened(*effects);
             committed.push(Committed {
                 partition: open.partition().clone(),
-                next: unit.next,
+                next: unit.position(),
             });
         }
         told(Ok(committed))
@@ -245,10 +246,8 @@ impl Engine {
 
     /// Ends a unit. What it holds is not committed, and its keys are free for whoever comes next.
     fn close(&self, open: &OpenUnit) {
-        for entry in open.close() {
-            self.shared
-                .claims()
-                .release(&entry.fingerprint, open.holder());
+        for key in open.close() {
+            self.shared.claims().release(&key, open.holder());
         }
     }
 

@@ -1,20 +1,35 @@
 //! The unit under way of one lease: filled by whoever works on the partition, taken by whoever
 //! commits.
 
+mod wait;
+
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::record::{NextOffset, TopicPartition};
-use crate::store::{Anchor, CommitUnit, Entry, HolderId, Lease, PartitionId};
+use tokio::sync::Notify;
 
-/// A unit that has grown to this many bytes is committed at once. With the largest result on top
-/// it stays below the store's bound (see `store::sled::log`).
-pub(crate) const UNIT_BYTES_MAX: usize = 48 << 10;
+pub(crate) use self::wait::Wait;
+use crate::key::Fingerprint;
+use crate::record::{NextOffset, TopicPartition};
+use crate::store::{Anchor, CommitUnit, Entry, Gaps, HolderId, Lease, PartitionId};
+
+/// A unit that has grown to this many bytes is committed at once. With the largest result and two
+/// thousand gaps on top it stays below the store's bound (see `store::sled::log`).
+pub(crate) const UNIT_BYTES_MAX: usize = 40 << 10;
 /// Where nobody but the caller commits, a unit is committed before it grows beyond this: below the
 /// store's bound, and above the 108 KiB of a caller that counts by itself.
 const OWN_UNIT_BYTES_MAX: usize = 112 << 10;
 /// What one key costs in a unit, without its result.
 const ENTRY_BYTES: usize = 26;
+
+/// A record that is under way.
+#[derive(Debug)]
+struct Held {
+    /// Whether it had been done and was forgotten.
+    forgotten: bool,
+    key: Option<Fingerprint>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -24,6 +39,12 @@ struct Inner {
     bytes: usize,
     max_timestamp_ms: i64,
     anchor: Option<Anchor>,
+    /// What the store says is not done below the head, as far as the reader has not come to it.
+    gaps: Gaps,
+    /// Taken in and not settled.
+    held: BTreeMap<i64, Held>,
+    /// Something was settled, or a gap has gone, since the last unit.
+    moved: bool,
     /// When the oldest effect in the unit happened.
     effect_at: Option<Instant>,
     /// When the head first moved without one.
@@ -47,6 +68,8 @@ pub(crate) struct OpenUnit {
     holder: HolderId,
     inner: Mutex<Inner>,
     changed: Condvar,
+    /// The same, for one who waits in a future.
+    told: Notify,
 }
 
 /// One settled record, as it enters a unit.
@@ -85,7 +108,12 @@ pub(super) enum Unsettled {
 }
 
 impl OpenUnit {
-    pub(super) fn new(partition: TopicPartition, lease: &Lease, holder: HolderId) -> Self {
+    pub(super) fn new(
+        partition: TopicPartition,
+        lease: &Lease,
+        gaps: Gaps,
+        holder: HolderId,
+    ) -> Self {
         let head = lease.head.map_or(NextOffset::ZERO, |head| head.next);
         let inner = Inner {
             previous: head,
@@ -94,6 +122,9 @@ impl OpenUnit {
             bytes: 0,
             max_timestamp_ms: -1,
             anchor: None,
+            gaps,
+            held: BTreeMap::new(),
+            moved: false,
             effect_at: None,
             moved_at: None,
             uncommitted: 0,
@@ -108,6 +139,7 @@ impl OpenUnit {
             holder,
             inner: Mutex::new(inner),
             changed: Condvar::new(),
+            told: Notify::new(),
         }
     }
 
@@ -139,6 +171,19 @@ impl OpenUnit {
         inner.bytes == 0 || all <= OWN_UNIT_BYTES_MAX
     }
 
+    /// A record is under way: what lies behind it may be settled first. All below has been read.
+    pub(super) fn hold(&self, offset: i64, key: Option<Fingerprint>) {
+        let mut inner = self.inner();
+        let forgotten = inner.gaps.at(offset).is_some_and(|gap| gap.forgotten);
+        inner.gaps.close_below(offset.saturating_add(1));
+        inner.held.insert(offset, Held { forgotten, key });
+    }
+
+    /// Whether the record at an offset is under way.
+    pub(super) fn is_held(&self, offset: i64) -> bool {
+        self.inner().held.contains_key(&offset)
+    }
+
     /// Adds a record.
     pub(super) fn settle(&self, record: Settled) -> Result<Fill, Unsettled> {
         let mut inner = self.inner();
@@ -147,16 +192,23 @@ impl OpenUnit {
         }
         // A unit that moves nothing is not written. One that does takes its last record again.
         let written_anyhow = i64::from(inner.next != inner.previous);
-        if record.offset < inner.next.get() - written_anyhow {
+        let held = inner.held.remove(&record.offset).is_some();
+        if !held && record.offset < inner.next.get() - written_anyhow {
             return Err(Unsettled::BelowHead);
         }
-        inner.next = inner.next.max(NextOffset::after(record.offset));
+        inner.moved = true;
         inner.max_timestamp_ms = inner.max_timestamp_ms.max(record.timestamp_ms);
-        inner.anchor = Some(Anchor {
-            offset: record.offset,
-            timestamp_ms: record.timestamp_ms,
-            digest: record.anchor_digest,
-        });
+        let behind = NextOffset::after(record.offset);
+        if behind >= inner.next {
+            inner.next = behind;
+            // Reading has come past all of them.
+            inner.gaps.close_below(record.offset);
+            inner.anchor = Some(Anchor {
+                offset: record.offset,
+                timestamp_ms: record.timestamp_ms,
+                digest: record.anchor_digest,
+            });
+        }
         let since = if record.effect {
             &mut inner.effect_at
         } else {
@@ -199,9 +251,15 @@ impl OpenUnit {
     /// Takes what there is, with the number of effects in it. `None` where nothing moved.
     pub(super) fn take(&self) -> Option<(CommitUnit, usize)> {
         let mut inner = self.inner();
-        if inner.closed || inner.next == inner.previous {
+        if inner.closed || !inner.moved {
             return None;
         }
+        let gaps = inner.gaps.with(
+            inner
+                .held
+                .range(..inner.next.get())
+                .map(|(offset, held)| (*offset, held.forgotten)),
+        );
         let unit = CommitUnit {
             id: self.id,
             epoch: self.epoch,
@@ -210,8 +268,10 @@ impl OpenUnit {
             max_timestamp_ms: inner.max_timestamp_ms,
             anchor: inner.anchor,
             entries: std::mem::take(&mut inner.entries),
+            gaps,
         };
         inner.previous = inner.next;
+        inner.moved = false;
         inner.bytes = 0;
         inner.max_timestamp_ms = -1;
         inner.effect_at = None;
@@ -228,60 +288,29 @@ impl OpenUnit {
         inner.writing = false;
         drop(inner);
         self.changed.notify_all();
+        self.told.notify_one();
     }
 
     /// Ends the lease and gives back the keys that will not be committed.
-    pub(super) fn close(&self) -> Vec<Entry> {
+    pub(super) fn close(&self) -> Vec<Fingerprint> {
         let mut inner = self.inner();
         inner.closed = true;
         // Nothing is due any more: a committer that waits for it would not wait at all.
         inner.effect_at = None;
         inner.moved_at = None;
-        let entries = std::mem::take(&mut inner.entries);
+        let settled = std::mem::take(&mut inner.entries);
+        let held = std::mem::take(&mut inner.held);
         drop(inner);
         self.changed.notify_all();
-        entries
+        self.told.notify_one();
+        let settled = settled.into_iter().map(|entry| entry.fingerprint);
+        let held = held.into_values().filter_map(|held| held.key);
+        settled.chain(held).collect()
     }
 
     /// Whether every record that was settled is durable.
     pub(super) fn is_clean(&self) -> bool {
         let inner = self.inner();
-        !inner.closed && !inner.writing && inner.next == inner.previous
+        !inner.closed && !inner.writing && !inner.moved
     }
-
-    /// Waits until at most `limit` effects are uncommitted, for at most `patience`.
-    pub(super) fn wait_uncommitted(&self, limit: usize, patience: Duration) -> Wait {
-        let busy = |inner: &mut Inner| !inner.closed && inner.uncommitted > limit;
-        self.wait(busy, patience)
-    }
-
-    /// Waits until all that was settled is durable.
-    pub(super) fn wait_clean(&self, patience: Duration) -> Wait {
-        let busy =
-            |inner: &mut Inner| !inner.closed && (inner.writing || inner.next != inner.previous);
-        self.wait(busy, patience)
-    }
-
-    fn wait(&self, mut busy: impl FnMut(&mut Inner) -> bool, patience: Duration) -> Wait {
-        let (mut inner, timeout) = self
-            .changed
-            .wait_timeout_while(self.inner(), patience, &mut busy)
-            .unwrap_or_else(PoisonError::into_inner);
-        if inner.closed {
-            Wait::Closed
-        } else if timeout.timed_out() && busy(&mut inner) {
-            Wait::TimedOut
-        } else {
-            Wait::Done
-        }
-    }
-}
-
-/// How waiting for a commit ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    Done,
-    TimedOut,
-    /// The lease is over: fenced, failed or given up.
-    Closed,
 }

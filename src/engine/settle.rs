@@ -2,12 +2,12 @@
 
 use super::open_unit::{Fill, Settled, Unsettled};
 use super::{Candidate, Ledger};
-use crate::record::NextOffset;
 use crate::store::{Entry, StoreError};
 
 /// How a record leaves the ledger.
 pub(super) enum Settle {
     Done(Option<Box<[u8]>>),
+    DeadLettered,
     Restored,
     Skipped,
 }
@@ -18,13 +18,12 @@ impl Ledger {
         candidate: &Candidate,
         how: Settle,
     ) -> Result<Fill, StoreError> {
-        if !self.started {
-            // The first record of a partition that the store does not know: it begins here.
-            self.started = true;
-            self.open.start_at(NextOffset::after(candidate.offset - 1));
-        }
+        self.start(candidate);
+        let dead_lettered = matches!(how, Settle::DeadLettered);
         let (effect, mark, result) = match how {
             Settle::Done(result) => (true, true, result),
+            // A letter is an effect too: without its mark it would be written again.
+            Settle::DeadLettered => (true, true, None),
             Settle::Restored => (false, true, None),
             Settle::Skipped => (false, false, None),
         };
@@ -36,6 +35,7 @@ impl Ledger {
                 offset: candidate.offset,
                 value_digest: candidate.value_digest,
                 result,
+                dead_lettered,
             });
         if self.wake.is_none() && !self.open.has_room(entry.as_ref()) {
             // Nobody else would, and a store refuses a unit that is too long.
@@ -48,6 +48,10 @@ impl Ledger {
             entry,
             effect,
         };
+        if let (true, Some(key)) = (dead_lettered, &candidate.fingerprint) {
+            let claims = self.engine.shared.claims();
+            claims.dead_letter(key, self.open.holder());
+        }
         let fill = match self.open.settle(settled) {
             Ok(fill) => fill,
             Err(why) => return Err(self.unsettled(candidate, effect, why)),

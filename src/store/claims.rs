@@ -177,6 +177,13 @@ impl Claims {
         }
     }
 
+    /// The record went to the dead letters: once that is durable, others of the key are tried.
+    pub(crate) fn dead_letter(&self, key: &Fingerprint, holder: HolderId) {
+        if let Some(held) = self.shard(key).lock().held.get_mut(key) {
+            held.mark.dead_lettered |= held.holder == holder;
+        }
+    }
+
     /// Lets go of a key, if it is `holder`'s.
     pub(crate) fn release(&self, key: &Fingerprint, holder: HolderId) {
         let shard = self.shard(key);
@@ -232,6 +239,7 @@ mod tests {
             offset,
             value_digest,
             has_result: false,
+            dead_lettered: false,
         }
     }
 

@@ -5,6 +5,8 @@
     reason = "offsets of a few thousand"
 )]
 
+pub(super) mod late;
+
 use super::*;
 use crate::store::{CommitUnit, Entry};
 
@@ -37,6 +39,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         offset,
         value_digest: offset as u64,
         result: (offset % 3 == 0).then(|| format!("result {offset}").into_bytes().into()),
+        dead_lettered: false,
     });
     CommitUnit {
         id: lease.id,
@@ -50,6 +53,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
             digest: 1,
         }),
         entries: entries.collect(),
+        gaps: Gaps::default(),
     }
 }
 
@@ -67,6 +71,10 @@ fn contract<S: Store>(fresh: impl Fn() -> S) {
     only_a_lease_that_ended_in_order_leaves_no_doubt(&fresh());
     another_owner_is_refused_by_name(&fresh());
     a_unit_without_keys_moves_the_head(&fresh());
+    late::what_is_filled_later_is_there_with_its_result(&fresh());
+    late::gaps_are_those_of_the_last_unit(&fresh());
+    late::a_unit_that_changes_nothing_is_refused(&fresh());
+    late::a_dead_letter_gives_way_to_what_took_effect(&fresh());
 }
 
 fn keys_results_and_head_come_together(store: &dyn Store) {

@@ -48,15 +48,15 @@ pub enum StoreError {
     },
     /// The store was written in a format that this version does not know.
     #[error(
-        "the store at {path} has format {found}, and this version reads format {known}: open it \
-         with the version that wrote it"
+        "the store at {path} has format {found}, and this version reads formats up to {known}: open \
+         it with the version that wrote it"
     )]
     UnknownFormat {
         /// The directory.
         path: PathBuf,
         /// The number in the stamp.
         found: u32,
-        /// The number that this version writes.
+        /// The number that this version writes, and the highest that it reads.
         known: u32,
     },
     /// The data is damaged, cut short, or not all there.

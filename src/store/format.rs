@@ -1,29 +1,72 @@
-//! The bytes of a commit record, version 1. The layout is in docs/design.md.
+//! The bytes of a commit record, version 2; version 1 is read. The layout is in docs/design.md.
 
-use super::{Anchor, CommitUnit, Entry, PartitionId};
+mod bytes;
+
+use self::bytes::{Reader, push_varint, unzigzag, varint_bytes, zigzag};
+use super::{Anchor, CommitUnit, Entry, Gap, Gaps, PartitionId, Place};
 use crate::key::Fingerprint;
 use crate::record::NextOffset;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Without steps, gaps and dead letters.
+const FIRST_VERSION: u8 = 1;
 const HAS_ANCHOR: u8 = 1;
-const HEAD_BYTES: usize = 64;
+const HEAD_BYTES: usize = 76;
 const ENTRY_BYTES: usize = 16 + 8;
 const CHECKSUM_BYTES: usize = 4;
 
-/// The log's key: records of a partition lie together, in the order of their offsets.
-pub(super) fn log_key(id: PartitionId, next: NextOffset) -> [u8; 12] {
-    let mut key = [0; 12];
+/// A unit as it lies in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Logged {
+    pub(super) place: Place,
+    /// The step of the unit before, so that none is missed that shared its `next`.
+    pub(super) previous_step: u32,
+    pub(super) unit: CommitUnit,
+}
+
+/// A key of the log: units of a partition lie together, in the order of their places. Twelve bytes
+/// for a unit that moves the head, and its step behind them for one that does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogKey([u8; 16], usize);
+
+impl AsRef<[u8]> for LogKey {
+    fn as_ref(&self) -> &[u8] {
+        self.0.get(..self.1).unwrap_or(&self.0)
+    }
+}
+
+pub(super) fn log_key(id: PartitionId, place: Place) -> LogKey {
+    let mut key = [0; 16];
     key[..4].copy_from_slice(&id.0.to_be_bytes());
-    key[4..].copy_from_slice(&next.get().to_be_bytes());
-    key
+    key[4..12].copy_from_slice(&place.next.get().to_be_bytes());
+    key[12..].copy_from_slice(&place.step.to_be_bytes());
+    LogKey(key, if place.step == 0 { 12 } else { 16 })
+}
+
+/// The lowest key behind a place.
+pub(super) fn log_key_behind(id: PartitionId, place: Place) -> LogKey {
+    let behind = match place.step.checked_add(1) {
+        Some(step) => Place { step, ..place },
+        None => Place {
+            next: NextOffset::after(place.next.get()),
+            step: 0,
+        },
+    };
+    log_key(id, behind)
 }
 
 /// What a log key names, `None` for one that this crate never wrote.
-pub(super) fn parse_log_key(key: &[u8]) -> Option<(PartitionId, NextOffset)> {
-    let mut key = Reader(key);
+pub(super) fn parse_log_key(key: &[u8]) -> Option<(PartitionId, Place)> {
+    let mut key = Reader::new(key);
     let id = u32::from_be_bytes(key.array()?);
     let next = NextOffset::new(i64::from_be_bytes(key.array()?))?;
-    key.0.is_empty().then_some((PartitionId(id), next))
+    let step = if key.is_empty() {
+        0
+    } else {
+        Some(u32::from_be_bytes(key.array()?)).filter(|step| *step > 0)?
+    };
+    key.is_empty()
+        .then_some((PartitionId(id), Place { next, step }))
 }
 
 /// How long a unit is when it is written.
@@ -31,28 +74,29 @@ pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
     let mut last = unit.previous.get();
     let mut bytes = HEAD_BYTES + CHECKSUM_BYTES;
     for entry in &unit.entries {
-        let step = zigzag(entry.offset.wrapping_sub(last));
+        bytes += ENTRY_BYTES + varint_bytes(zigzag(entry.offset.wrapping_sub(last)));
         last = entry.offset;
-        bytes += ENTRY_BYTES + (64 - (step | 1).leading_zeros() as usize).div_ceil(7);
         bytes += entry.result.as_ref().map_or(0, |result| result.len() + 8);
+        bytes += if entry.dead_lettered { 4 } else { 0 };
     }
-    bytes
+    let gaps = gap_numbers(&unit.gaps).map(varint_bytes);
+    bytes + gaps.sum::<usize>()
 }
 
 /// Writes a unit. The checksum covers the log key too: a record under another's key is damage.
-pub(super) fn encode(unit: &CommitUnit) -> Vec<u8> {
+pub(super) fn encode(logged: &Logged) -> Vec<u8> {
+    let unit = &logged.unit;
     let mut out = Vec::with_capacity(encoded_bytes(unit));
     let anchor = unit.anchor.unwrap_or(Anchor {
         offset: -1,
         timestamp_ms: -1,
         digest: 0,
     });
-    out.extend_from_slice(&[
-        VERSION,
-        if unit.anchor.is_some() { HAS_ANCHOR } else { 0 },
-        0,
-        0,
-    ]);
+    let flags = if unit.anchor.is_some() { HAS_ANCHOR } else { 0 };
+    let places = || (0..).zip(&unit.entries);
+    let results = || places().filter_map(|(at, entry)| Some((at, entry.result.as_ref()?)));
+    let dead = || places().filter(|(_, entry)| entry.dead_lettered);
+    out.extend_from_slice(&[VERSION, flags, 0, 0]);
     out.extend_from_slice(&unit.epoch.to_le_bytes());
     out.extend_from_slice(&unit.previous.get().to_le_bytes());
     out.extend_from_slice(&unit.next.get().to_le_bytes());
@@ -61,9 +105,10 @@ pub(super) fn encode(unit: &CommitUnit) -> Vec<u8> {
     out.extend_from_slice(&anchor.timestamp_ms.to_le_bytes());
     out.extend_from_slice(&anchor.digest.to_le_bytes());
     out.extend_from_slice(&count(unit.entries.len()).to_le_bytes());
-    out.extend_from_slice(
-        &count(unit.entries.iter().filter(|e| e.result.is_some()).count()).to_le_bytes(),
-    );
+    out.extend_from_slice(&count(results().count()).to_le_bytes());
+    out.extend_from_slice(&logged.previous_step.to_le_bytes());
+    out.extend_from_slice(&count(dead().count()).to_le_bytes());
+    out.extend_from_slice(&count(unit.gaps.iter().len()).to_le_bytes());
     for entry in &unit.entries {
         out.extend_from_slice(&entry.fingerprint.0);
         out.extend_from_slice(&entry.value_digest.to_le_bytes());
@@ -73,21 +118,43 @@ pub(super) fn encode(unit: &CommitUnit) -> Vec<u8> {
         push_varint(&mut out, zigzag(entry.offset.wrapping_sub(last)));
         last = entry.offset;
     }
-    for (place, entry) in unit.entries.iter().enumerate() {
-        if let Some(result) = &entry.result {
-            out.extend_from_slice(&count(place).to_le_bytes());
-            out.extend_from_slice(&count(result.len()).to_le_bytes());
-            out.extend_from_slice(result);
-        }
+    for (place, result) in results() {
+        out.extend_from_slice(&u32::to_le_bytes(place));
+        out.extend_from_slice(&count(result.len()).to_le_bytes());
+        out.extend_from_slice(result);
     }
-    let checksum = checksum(&log_key(unit.id, unit.next), &out);
+    for (place, _) in dead() {
+        out.extend_from_slice(&u32::to_le_bytes(place));
+    }
+    for number in gap_numbers(&unit.gaps) {
+        push_varint(&mut out, number);
+    }
+    let checksum = checksum(log_key(unit.id, logged.place).as_ref(), &out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
 }
 
+/// Gaps as they are written: how far each begins behind the one before, and its length with the
+/// flag as its lowest bit.
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "gaps are in order and below an offset"
+)]
+fn gap_numbers(gaps: &Gaps) -> impl Iterator<Item = u64> + '_ {
+    let mut end = 0;
+    gaps.iter().flat_map(move |gap| {
+        let step = (gap.from - end) as u64;
+        end = gap.to;
+        [
+            step,
+            ((gap.to - gap.from) as u64) << 1 | u64::from(gap.forgotten),
+        ]
+    })
+}
+
 /// Reads a record back; the error says what is wrong with it.
-pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<CommitUnit, &'static str> {
-    let (id, next) = parse_log_key(key).ok_or("a key that is none of the log's")?;
+pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Logged, &'static str> {
+    let (id, place) = parse_log_key(key).ok_or("a key that is none of the log's")?;
     let body_len = value
         .len()
         .checked_sub(CHECKSUM_BYTES)
@@ -96,21 +163,31 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<CommitUnit, &'static st
     if sum != checksum(key, body).to_le_bytes() {
         return Err("a record whose checksum does not match");
     }
-    let mut body = Reader(body);
+    let mut body = Reader::new(body);
     // The checksum matched: from here on a misfit is a record of another version.
-    let unit = read_body(id, &mut body).ok_or("a record of an unknown version")?;
-    if unit.next != next || unit.previous >= next || !body.0.is_empty() {
+    let (unit, previous_step) = read_body(id, &mut body).ok_or("a record of an unknown version")?;
+    let moves = if place.step == 0 {
+        unit.previous < place.next
+    } else {
+        unit.previous == place.next && previous_step == place.step - 1
+    };
+    if unit.next != place.next || !moves || !unit.gaps.fit_below(unit.next) || !body.is_empty() {
         return Err("a record that does not fit its place");
     }
-    Ok(unit)
+    Ok(Logged {
+        place,
+        previous_step,
+        unit,
+    })
 }
 
-fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<CommitUnit> {
-    let [version, flags, _, _] = body.array()?;
-    if version != VERSION || flags & !HAS_ANCHOR != 0 {
+fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32)> {
+    let [version, flags, zeros @ ..]: [u8; 4] = body.array()?;
+    let known = [FIRST_VERSION, VERSION].contains(&version);
+    if !known || flags & !HAS_ANCHOR != 0 || zeros != [0, 0] {
         return None;
     }
-    let epoch = u32::from_le_bytes(body.array()?);
+    let epoch = body.u32()?;
     let previous = NextOffset::new(body.i64()?)?;
     let next = NextOffset::new(body.i64()?)?;
     let max_timestamp_ms = body.i64()?;
@@ -119,19 +196,48 @@ fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<CommitUnit> {
         timestamp_ms: body.i64()?,
         digest: u64::from_le_bytes(body.array()?),
     };
-    let entries = u32::from_le_bytes(body.array()?) as usize;
-    let results = u32::from_le_bytes(body.array()?) as usize;
+    let entries = body.u32()? as usize;
+    let results = body.u32()?;
+    let [previous_step, dead, gaps] = match version {
+        FIRST_VERSION => [0; 3],
+        _ => [body.u32()?, body.u32()?, body.u32()?],
+    };
+    let mut list = read_entries(body, entries, previous)?;
+    for _ in 0..results {
+        let place = body.u32()? as usize;
+        let len = body.u32()? as usize;
+        list.get_mut(place)?.result = Some(body.take(len)?.into());
+    }
+    for _ in 0..dead {
+        let place = body.u32()? as usize;
+        list.get_mut(place)?.dead_lettered = true;
+    }
+    let unit = CommitUnit {
+        id,
+        epoch,
+        previous,
+        next,
+        max_timestamp_ms,
+        anchor: (flags & HAS_ANCHOR != 0).then_some(anchor),
+        entries: list,
+        gaps: read_gaps(body, gaps)?,
+    };
+    Some((unit, previous_step))
+}
+
+fn read_entries(body: &mut Reader<'_>, count: usize, previous: NextOffset) -> Option<Vec<Entry>> {
     // Bounded by what is there, not by what the count claims.
-    if entries > body.0.len() / ENTRY_BYTES {
+    if count > body.len() / ENTRY_BYTES {
         return None;
     }
-    let mut list = Vec::with_capacity(entries);
-    for _ in 0..entries {
+    let mut list = Vec::with_capacity(count);
+    for _ in 0..count {
         list.push(Entry {
             fingerprint: Fingerprint(body.array()?),
             value_digest: u64::from_le_bytes(body.array()?),
             offset: 0,
             result: None,
+            dead_lettered: false,
         });
     }
     let mut offset = previous.get();
@@ -139,21 +245,23 @@ fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<CommitUnit> {
         offset = offset.wrapping_add(unzigzag(body.varint()?));
         entry.offset = offset;
     }
-    for _ in 0..results {
-        let place = u32::from_le_bytes(body.array()?) as usize;
-        let len = u32::from_le_bytes(body.array()?) as usize;
-        list.get_mut(place)?.result = Some(body.take(len)?.into());
+    Some(list)
+}
+
+fn read_gaps(body: &mut Reader<'_>, count: u32) -> Option<Gaps> {
+    let mut gaps = Gaps::default();
+    let mut end = 0_i64;
+    for _ in 0..count {
+        let from = end.checked_add(i64::try_from(body.varint()?).ok()?)?;
+        let length = body.varint()?;
+        end = from.checked_add(i64::try_from(length >> 1).ok()?)?;
+        gaps.push(Gap {
+            from,
+            to: end,
+            forgotten: length & 1 != 0,
+        });
     }
-    let anchor = (flags & HAS_ANCHOR != 0).then_some(anchor);
-    Some(CommitUnit {
-        id,
-        epoch,
-        previous,
-        next,
-        max_timestamp_ms,
-        anchor,
-        entries: list,
-    })
+    Some(gaps)
 }
 
 fn checksum(key: &[u8], body: &[u8]) -> u32 {
@@ -168,150 +276,5 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Small numbers of either sign become small unsigned ones.
-#[expect(clippy::cast_sign_loss, reason = "the bits are kept, not the value")]
-fn zigzag(n: i64) -> u64 {
-    ((n << 1) ^ (n >> 63)) as u64
-}
-
-#[expect(
-    clippy::cast_possible_wrap,
-    reason = "the inverse of zigzag, bit by bit"
-)]
-fn unzigzag(n: u64) -> i64 {
-    (n >> 1) as i64 ^ -((n & 1) as i64)
-}
-
-fn push_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push((n & 0x7f) as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push((n & 0x7f) as u8);
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*taken)
-    }
-
-    fn i64(&mut self) -> Option<i64> {
-        Some(i64::from_le_bytes(self.array()?))
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut n = 0;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            n |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(n);
-            }
-        }
-        None
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn unit() -> CommitUnit {
-        let entry = |offset: i64, result: Option<&[u8]>| Entry {
-            fingerprint: Fingerprint([offset.to_le_bytes()[0]; 16]),
-            offset,
-            value_digest: 9,
-            result: result.map(Into::into),
-        };
-        CommitUnit {
-            id: PartitionId(3),
-            epoch: 2,
-            previous: NextOffset::new(10).unwrap(),
-            next: NextOffset::new(500).unwrap(),
-            max_timestamp_ms: 77,
-            anchor: Some(Anchor {
-                offset: 499,
-                timestamp_ms: 77,
-                digest: 5,
-            }),
-            entries: vec![
-                entry(10, None),
-                entry(12, Some(b"")),
-                entry(499, Some(b"paid")),
-            ],
-        }
-    }
-
-    #[test]
-    fn a_record_comes_back_as_it_went() {
-        for unit in [
-            unit(),
-            CommitUnit {
-                anchor: None,
-                entries: vec![],
-                ..unit()
-            },
-        ] {
-            let key = log_key(unit.id, unit.next);
-            assert_eq!(encode(&unit).len(), encoded_bytes(&unit));
-            assert_eq!(decode(&key, &encode(&unit)), Ok(unit));
-        }
-    }
-
-    #[test]
-    fn every_changed_bit_and_every_shorter_record_is_refused() {
-        let unit = unit();
-        let (key, good) = (log_key(unit.id, unit.next), encode(&unit));
-        for bit in 0..good.len() * 8 {
-            let mut bad = good.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(decode(&key, &bad).is_err(), "bit {bit}");
-        }
-        for len in 0..good.len() {
-            assert!(decode(&key, &good[..len]).is_err(), "length {len}");
-        }
-    }
-
-    #[test]
-    fn a_record_under_another_key_is_refused() {
-        let unit = unit();
-        let good = encode(&unit);
-        for key in [
-            log_key(PartitionId(4), unit.next),
-            log_key(unit.id, NextOffset::after(500)),
-        ] {
-            assert!(decode(&key, &good).is_err());
-        }
-    }
-
-    #[test]
-    fn keys_sort_as_partition_and_offset() {
-        let key = |id, next| log_key(PartitionId(id), NextOffset::new(next).unwrap());
-        assert!(key(0, i64::MAX) < key(1, 0));
-        assert!(key(1, 255) < key(1, 256));
-        assert_eq!(
-            parse_log_key(&key(7, 9)),
-            Some((PartitionId(7), NextOffset::new(9).unwrap()))
-        );
-        assert_eq!(parse_log_key(b"short"), None);
-    }
-
-    #[test]
-    fn varints_hold_every_distance() {
-        for n in [0, 1, -1, 63, 64, -64, -65, i64::MAX, i64::MIN] {
-            let mut bytes = Vec::new();
-            push_varint(&mut bytes, zigzag(n));
-            assert_eq!(Reader(&bytes).varint().map(unzigzag), Some(n));
-        }
-    }
-}
+mod tests;

@@ -5,11 +5,12 @@ use std::sync::{PoisonError, RwLock};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
-use super::{CommitUnit, Mark, PartitionId};
+use super::{CommitUnit, Entry, Mark, PartitionId};
 use crate::key::Fingerprint;
 
-/// In the top bit of a slot's partition: ids are dense and far below it.
+/// In the top bits of a slot's partition: ids are dense and far below them.
 const HAS_RESULT: u32 = 1 << 31;
+const DEAD_LETTERED: u32 = 1 << 30;
 
 /// 40 bytes a key, and about a seventh more for the table's free places.
 #[derive(Clone, Copy)]
@@ -17,16 +18,33 @@ struct Known {
     fingerprint: Fingerprint,
     offset: i64,
     value_digest: u64,
-    id_and_result: u32,
+    id_and_flags: u32,
 }
 
 impl Known {
+    fn new(id: PartitionId, entry: &Entry) -> Self {
+        let flag = |set: bool, bit| if set { bit } else { 0 };
+        Self {
+            fingerprint: entry.fingerprint,
+            offset: entry.offset,
+            value_digest: entry.value_digest,
+            id_and_flags: id.0
+                | flag(entry.result.is_some(), HAS_RESULT)
+                | flag(entry.dead_lettered, DEAD_LETTERED),
+        }
+    }
+
+    fn is_dead_lettered(&self) -> bool {
+        self.id_and_flags & DEAD_LETTERED != 0
+    }
+
     fn mark(&self) -> Mark {
         Mark {
-            id: PartitionId(self.id_and_result & !HAS_RESULT),
+            id: PartitionId(self.id_and_flags & !(HAS_RESULT | DEAD_LETTERED)),
             offset: self.offset,
             value_digest: self.value_digest,
-            has_result: self.id_and_result & HAS_RESULT != 0,
+            has_result: self.id_and_flags & HAS_RESULT != 0,
+            dead_lettered: self.is_dead_lettered(),
         }
     }
 }
@@ -68,28 +86,23 @@ impl Index {
         }));
     }
 
-    /// Adds a unit's keys. The first mark of a key stands: it names the record that took effect.
+    /// Adds a unit's keys. The first mark of a key stands: it names the record that took effect. One
+    /// of a dead letter gives way to any other.
     pub(super) fn insert(&self, unit: &CommitUnit) {
         for entries in unit.entries.chunks(INSERTED_AT_ONCE) {
             let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
             for entry in entries {
-                let result = if entry.result.is_some() {
-                    HAS_RESULT
-                } else {
-                    0
-                };
-                let known = Known {
-                    fingerprint: entry.fingerprint,
-                    offset: entry.offset,
-                    value_digest: entry.value_digest,
-                    id_and_result: unit.id.0 | result,
-                };
+                let known = Known::new(unit.id, entry);
                 let hash = known.fingerprint.low();
                 let same = |other: &Known| other.fingerprint == known.fingerprint;
                 let table = &mut tables[table_of(&known.fingerprint)];
-                if let Slot::Vacant(slot) = table.entry(hash, same, |other| other.fingerprint.low())
-                {
-                    slot.insert(known);
+                match table.entry(hash, same, |other| other.fingerprint.low()) {
+                    Slot::Vacant(slot) => drop(slot.insert(known)),
+                    // In whatever order they come: what took effect is what counts.
+                    Slot::Occupied(mut slot) if slot.get().is_dead_lettered() => {
+                        *slot.get_mut() = known;
+                    }
+                    Slot::Occupied(_) => {}
                 }
             }
         }

@@ -1,17 +1,17 @@
 //! A store in memory: for tests, and the model that other stores are compared with.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::format::log_key;
 use super::index::Index;
 use super::partitions::Partitions;
 use super::{
-    Claims, CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError,
-    Summary,
+    Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store,
+    StoreError, Summary,
 };
 use crate::key::{Fingerprint, HashKey};
-use crate::record::{NextOffset, TopicPartition};
+use crate::record::TopicPartition;
 
 /// A store that lives as long as its process. Everything is lost with it.
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct State {
     owner: Option<Owner>,
     cluster: Option<String>,
     partitions: Partitions,
-    log: BTreeMap<[u8; 12], CommitUnit>,
+    log: BTreeMap<(PartitionId, Place), CommitUnit>,
 }
 
 impl MemoryStore {
@@ -79,24 +79,26 @@ impl Store for MemoryStore {
     fn unit_behind(
         &self,
         id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError> {
-        let from = log_key(id, NextOffset::after(position.get()));
-        let unit = self
-            .state()
-            .log
-            .range(from..)
-            .next()
-            .map(|(_, unit)| unit.clone());
-        Ok(unit.filter(|unit| unit.id == id))
+        place: Place,
+    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
+        let state = self.state();
+        let behind = (Bound::Excluded((id, place)), Bound::Unbounded);
+        let next = state.log.range(behind).next();
+        let unit = next.map(|((_, place), unit)| (*place, unit.clone()));
+        Ok(unit.filter(|(_, unit)| unit.id == id))
+    }
+
+    fn gaps(&self, id: PartitionId) -> Gaps {
+        self.state().partitions.gaps(id)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
         state.partitions.check_all(units)?;
         for unit in units {
+            let place = state.partitions.place_of(unit)?;
             state.partitions.advance(unit)?;
-            state.log.insert(log_key(unit.id, unit.next), unit.clone());
+            state.log.insert((unit.id, place), unit.clone());
             self.index.insert(unit);
         }
         Ok(())

@@ -8,6 +8,7 @@ mod error;
     expect(dead_code, reason = "in memory only keys are encoded")
 )]
 mod format;
+mod gaps;
 mod index;
 mod memory;
 mod partitions;
@@ -16,8 +17,9 @@ mod sled;
 
 pub use claims::Claims;
 pub(crate) use claims::{Claim, HolderId};
-pub use commit::{Anchor, CommitUnit, Entry};
+pub use commit::{Anchor, CommitUnit, Entry, Place};
 pub use error::StoreError;
+pub use gaps::{Gap, Gaps};
 pub use memory::MemoryStore;
 
 #[cfg(feature = "sled")]
@@ -63,7 +65,8 @@ pub struct PartitionId(pub u32);
 /// Where the work on a partition stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The next offset to handle: all below is done.
+    /// Behind the highest record that is done: all below is, but for the partition's
+    /// [gaps](Store::gaps).
     pub next: NextOffset,
     /// How the record below [`next`](Head::next) is known again.
     pub anchor: Option<Anchor>,
@@ -95,6 +98,9 @@ pub struct Mark {
     pub value_digest: u64,
     /// Whether it recorded a result.
     pub has_result: bool,
+    /// Whether it went to the dead letters: nothing took effect, and another record of the key is
+    /// tried like a new one.
+    pub dead_lettered: bool,
 }
 
 /// A store in one line of a log.
@@ -186,18 +192,22 @@ pub trait Store: Send + Sync + 'static {
     fn lookup(&self, keys: &[Fingerprint], found: &mut Vec<Option<Mark>>)
     -> Result<(), StoreError>;
 
-    /// The first unit of a partition that ends behind `position`, `None` behind the last.
+    /// The first unit of a partition behind a place, with its own; `None` behind the last.
     ///
-    /// From position to position this reads the log back; the record at an offset is in the unit
-    /// behind the position of that number.
+    /// From place to place this reads the log back, from `Place::default()` on everything but a
+    /// first unit that ends at offset 0, which there is none of. What was done at an offset is in
+    /// a unit behind `NextOffset::new(offset)`, often the first.
     ///
     /// # Errors
     /// Where the store cannot be read.
     fn unit_behind(
         &self,
         id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError>;
+        place: Place,
+    ) -> Result<Option<(Place, CommitUnit)>, StoreError>;
+
+    /// What below a partition's head is not done.
+    fn gaps(&self, id: PartitionId) -> Gaps;
 
     /// The result recorded with a mark, `None` where there is none.
     ///
@@ -207,16 +217,21 @@ pub trait Store: Send + Sync + 'static {
         if !mark.has_result {
             return Ok(None);
         }
-        let Some(position) = NextOffset::new(mark.offset) else {
-            return Ok(None);
-        };
-        let unit = self.unit_behind(mark.id, position)?;
-        let entries = unit.into_iter().flat_map(|unit| unit.entries);
-        let entry = entries.into_iter().find(|entry| entry.fingerprint == *key);
-        let result = entry.and_then(|entry| entry.result).map(Vec::from);
         // `None` would answer a copy as if its original had recorded nothing.
         let gone = StoreError::Misused("a mark whose result is in no record of this store");
-        result.map(Some).ok_or(gone)
+        let Some(position) = NextOffset::new(mark.offset) else {
+            return Err(gone);
+        };
+        let mut place = Place::from(position);
+        // What was done late, in a gap, is in a later unit than its neighbours.
+        while let Some((at, unit)) = self.unit_behind(mark.id, place)? {
+            let of = |entry: &Entry| entry.fingerprint == *key && entry.offset == mark.offset;
+            if let Some(entry) = unit.entries.into_iter().find(of) {
+                return entry.result.map(|result| Some(result.into())).ok_or(gone);
+            }
+            place = at;
+        }
+        Err(gone)
     }
 
     /// Writes units, at most one a partition, each atomically.
@@ -267,9 +282,13 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
     fn unit_behind(
         &self,
         id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError> {
-        (**self).unit_behind(id, position)
+        place: Place,
+    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
+        (**self).unit_behind(id, place)
+    }
+
+    fn gaps(&self, id: PartitionId) -> Gaps {
+        (**self).gaps(id)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

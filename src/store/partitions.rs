@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CommitUnit, Head, Lease, PartitionId, StoreError};
+use super::{CommitUnit, Gaps, Head, Lease, PartitionId, Place, StoreError};
 use crate::record::TopicPartition;
 
 /// One partition's state.
@@ -11,6 +11,9 @@ pub(super) struct Partition {
     pub(super) name: TopicPartition,
     pub(super) epoch: u32,
     pub(super) head: Option<Head>,
+    /// Of the last unit.
+    pub(super) place: Place,
+    pub(super) gaps: Gaps,
     /// Leased and not released: a crash now leaves effects without marks.
     pub(super) open: bool,
 }
@@ -31,16 +34,18 @@ impl Partitions {
         if let Some(id) = self.by_name.get(name) {
             return Ok((*id, false));
         }
-        // The index keeps a flag in the top bit of a number.
+        // The index keeps flags in the top bits of a number.
         let id = u32::try_from(self.list.len())
             .ok()
-            .filter(|id| id >> 31 == 0);
+            .filter(|id| id >> 30 == 0);
         let id =
-            PartitionId(id.ok_or(StoreError::Misused("a store holds at most 2^31 partitions"))?);
+            PartitionId(id.ok_or(StoreError::Misused("a store holds at most 2^30 partitions"))?);
         self.list.push(Partition {
             name: name.clone(),
             epoch: 0,
             head: None,
+            place: Place::default(),
+            gaps: Gaps::default(),
             open: false,
         });
         self.by_name.insert(name.clone(), id);
@@ -55,6 +60,11 @@ impl Partitions {
         self.list.get_mut(id.0 as usize).ok_or(StoreError::Misused(
             "a partition that this store never leased",
         ))
+    }
+
+    pub(super) fn gaps(&self, id: PartitionId) -> Gaps {
+        self.get(id)
+            .map_or_else(Gaps::default, |one| one.gaps.clone())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -109,7 +119,9 @@ impl Partitions {
         ))?;
         fence(partition, unit.epoch)?;
         let head = partition.head.map_or(unit.previous, |head| head.next);
-        if unit.previous != head || unit.next <= unit.previous {
+        let fills = partition.head.is_some() && unit.gaps != partition.gaps;
+        let moves = unit.next > unit.previous || (unit.next == unit.previous && fills);
+        if unit.previous != head || !moves {
             return Err(StoreError::NotContiguous {
                 partition: partition.name.clone(),
                 previous: unit.previous,
@@ -117,16 +129,37 @@ impl Partitions {
                 head,
             });
         }
+        if !unit.gaps.fit_below(unit.next) {
+            return Err(StoreError::Misused("gaps that do not lie below their head"));
+        }
         Ok(())
+    }
+
+    /// Where a checked unit will lie.
+    pub(super) fn place_of(&self, unit: &CommitUnit) -> Result<Place, StoreError> {
+        let last = self.get(unit.id).map(|partition| partition.place);
+        let step = match last {
+            Some(last) if unit.next == unit.previous => last.step.checked_add(1),
+            _ => Some(0),
+        };
+        let step = step.filter(|step| *step < u32::MAX);
+        let next = unit.next;
+        let full = StoreError::Misused("2^32 units have filled gaps below one head");
+        step.map(|step| Place { next, step }).ok_or(full)
     }
 
     /// Moves the head behind a unit that has been written, or read back.
     pub(super) fn advance(&mut self, unit: &CommitUnit) -> Result<(), StoreError> {
+        let place = self.place_of(unit)?;
         let partition = self.get_mut(unit.id)?;
         let before = partition.head.map_or(-1, |head| head.max_timestamp_ms);
+        let anchor = partition.head.and_then(|head| head.anchor);
+        partition.place = place;
+        partition.gaps = unit.gaps.clone();
         partition.head = Some(Head {
             next: unit.next,
-            anchor: unit.anchor,
+            // What only fills gaps leaves the last record what it was.
+            anchor: if place.step > 0 { anchor } else { unit.anchor },
             max_timestamp_ms: before.max(unit.max_timestamp_ms),
         });
         partition.epoch = partition.epoch.max(unit.epoch);

@@ -70,8 +70,8 @@ fn a_unit_that_nobody_commits_is_committed_before_it_is_too_long() {
         ledger.done(&candidate, Some(result)).unwrap();
     }
     assert_eq!(ledger.finish().unwrap().unwrap().next.get(), 4);
-    let first = store.unit_behind(ledger_id(&engine), NextOffset::ZERO);
-    assert_eq!(first.unwrap().unwrap().next.get(), 2);
+    let first = store.unit_behind(ledger_id(&engine), Place::default());
+    assert_eq!(first.unwrap().unwrap().1.next.get(), 2);
 }
 
 fn ledger_id(engine: &Engine) -> idempotent_consumer::store::PartitionId {

@@ -2,6 +2,7 @@
 // Helpers stand outside the test functions, where clippy does not see that they are tests'.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod late;
 mod limits;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use idempotent_consumer::engine::{Candidate, Engine, Ledger, Look};
 use idempotent_consumer::key::Scope;
-use idempotent_consumer::store::{MemoryStore, Owner, Store as _, StoreError};
+use idempotent_consumer::store::{MemoryStore, Owner, Place, Store as _, StoreError};
 use idempotent_consumer::{Decision, NextOffset, TopicPartition};
 
 fn owner() -> Owner {
@@ -165,9 +166,9 @@ fn a_unit_is_in_the_store_whole_with_keys_results_and_head() {
         ledger.done(candidate, result).unwrap();
     }
     ledger.skip(&order(&ledger, 2, "a")).unwrap();
-    assert_eq!(store.unit_behind(id, NextOffset::ZERO).unwrap(), None);
+    assert_eq!(store.unit_behind(id, Place::default()).unwrap(), None);
     engine.commit().unwrap();
-    let unit = store.unit_behind(id, NextOffset::ZERO).unwrap().unwrap();
+    let (_, unit) = store.unit_behind(id, Place::default()).unwrap().unwrap();
     assert_eq!(
         (unit.previous.get(), unit.next.get(), unit.entries.len()),
         (0, 3, 2)

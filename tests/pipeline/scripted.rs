@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use idempotent_consumer::TopicPartition;
 use idempotent_consumer::key::{Fingerprint, HashKey};
 use idempotent_consumer::store::{
-    Claims, CommitUnit, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Store, StoreError,
-    Summary,
+    Claims, CommitUnit, Gaps, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Place, Store,
+    StoreError, Summary,
 };
-use idempotent_consumer::{NextOffset, TopicPartition};
 
 use crate::support::wait_for;
 
@@ -125,9 +125,13 @@ impl Store for Scripted {
     fn unit_behind(
         &self,
         id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError> {
-        self.0.store.unit_behind(id, position)
+        place: Place,
+    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
+        self.0.store.unit_behind(id, place)
+    }
+
+    fn gaps(&self, id: PartitionId) -> Gaps {
+        self.0.store.gaps(id)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

@@ -67,6 +67,7 @@ fn a_store_of_the_first_format_is_read_and_written() {
             offset: 199,
             value_digest: 0xc7 ^ 0xabcd,
             has_result: false,
+            dead_lettered: false,
         }
     );
     assert_eq!(store.result(&key(1, 198), &with).unwrap(), result(1, 198));

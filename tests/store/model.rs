@@ -5,7 +5,7 @@ use std::path::Path;
 
 use idempotent_consumer::key::Fingerprint;
 use idempotent_consumer::store::{
-    Anchor, CommitUnit, Durability, Entry, Lease, Owner, SledStore, Store, StoreError,
+    Anchor, CommitUnit, Durability, Entry, Gaps, Lease, Owner, SledStore, Store, StoreError,
 };
 use idempotent_consumer::{NextOffset, TopicPartition};
 
@@ -50,6 +50,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         offset,
         value_digest: offset.unsigned_abs() ^ 0xabcd,
         result: result(lease.id.0, offset).map(Into::into),
+        dead_lettered: false,
     });
     CommitUnit {
         id: lease.id,
@@ -63,6 +64,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
             digest: 7,
         }),
         entries: entries.collect(),
+        gaps: Gaps::default(),
     }
 }
 
@@ -91,8 +93,9 @@ pub(crate) fn check(store: &SledStore, acknowledged: &[i64]) -> Result<(), Strin
         let mut position = at(0);
         while position < at(next) {
             let id = found[0].ok_or("no mark")?.id;
-            let unit = store.unit_behind(id, position).map_err(|e| e.to_string())?;
-            let unit = unit.ok_or_else(|| format!("no record behind {position}"))?;
+            let unit = store.unit_behind(id, position.into());
+            let unit = unit.map_err(|e| e.to_string())?;
+            let (_, unit) = unit.ok_or_else(|| format!("no record behind {position}"))?;
             if unit.previous != position {
                 return Err(format!("a hole from {position} to {}", unit.previous));
             }

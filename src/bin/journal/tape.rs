@@ -82,8 +82,8 @@ impl Tape {
         let Some(position) = position else {
             return Ok(None);
         };
-        let unit = store.unit_behind(self.ledger.lease().id, position)?;
-        Ok(unit.map(Record))
+        let unit = store.unit_behind(self.ledger.lease().id, position.into())?;
+        Ok(unit.map(|(_, unit)| Record(unit)))
     }
 
     pub(crate) fn finish(self) -> Result<(), StoreError> {

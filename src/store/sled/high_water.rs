@@ -13,11 +13,12 @@ use std::path::Path;
 
 use super::files;
 use crate::record::NextOffset;
-use crate::store::{PartitionId, StoreError};
+use crate::store::{PartitionId, Place, StoreError};
 
 const SLOT_BYTES: usize = 40;
 const PAIR_BYTES: usize = 2 * SLOT_BYTES;
 const NONE: i64 = -1;
+const STEP_MAX: u32 = (1 << 24) - 1;
 
 /// What is known of one partition outside its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(super) struct Mark {
     /// Where the log began, `None` before the first commit.
     pub(super) floor: Option<NextOffset>,
     /// How far it reached at least.
-    pub(super) next: Option<NextOffset>,
+    pub(super) place: Option<Place>,
     pub(super) epoch: u32,
     /// Leased and not released.
     pub(super) open: bool,
@@ -34,6 +35,12 @@ pub(super) struct Mark {
 pub(super) struct HighWater {
     file: File,
     sequences: Vec<u64>,
+}
+
+/// What a slot can hold of a place: its three bytes for a step end at 16 million.
+pub(super) fn held(place: Place) -> Place {
+    let step = place.step.min(STEP_MAX);
+    Place { step, ..place }
 }
 
 impl HighWater {
@@ -115,10 +122,12 @@ fn encode(sequence: u64, mark: &Mark, id: u32) -> [u8; SLOT_BYTES] {
     let offset = |next: Option<NextOffset>| next.map_or(NONE, NextOffset::get).to_le_bytes();
     slot[..8].copy_from_slice(&sequence.to_le_bytes());
     slot[8..16].copy_from_slice(&offset(mark.floor));
-    slot[16..24].copy_from_slice(&offset(mark.next));
+    slot[16..24].copy_from_slice(&offset(mark.place.map(|place| place.next)));
     slot[24..28].copy_from_slice(&mark.epoch.to_le_bytes());
     // The number too: a slot that was written to another's place is damage.
     slot[28..32].copy_from_slice(&id.to_le_bytes());
+    let step = mark.place.map_or(0, |place| held(place).step);
+    slot[32..36].copy_from_slice(&step.to_be_bytes());
     slot[32] = u8::from(mark.open);
     let sum = crc32fast::hash(&slot[..36]);
     slot[36..].copy_from_slice(&sum.to_le_bytes());
@@ -132,9 +141,11 @@ fn decode(slot: &[u8], id: u32) -> Option<(u64, Mark)> {
     if !intact || u32::from_le_bytes(word(28)?) != id {
         return None;
     }
+    let next = NextOffset::new(i64::from_le_bytes(long(16)?));
+    let step = u32::from_be_bytes(word(32)?) & STEP_MAX;
     let mark = Mark {
         floor: NextOffset::new(i64::from_le_bytes(long(8)?)),
-        next: NextOffset::new(i64::from_le_bytes(long(16)?)),
+        place: next.map(|next| Place { next, step }),
         epoch: u32::from_le_bytes(word(24)?),
         open: *slot.get(32)? != 0,
     };
@@ -148,7 +159,7 @@ mod tests {
     fn mark(next: i64, open: bool) -> Mark {
         Mark {
             floor: Some(NextOffset::ZERO),
-            next: NextOffset::new(next),
+            place: NextOffset::new(next).map(|next| Place { next, step: 70_000 }),
             epoch: 3,
             open,
         }

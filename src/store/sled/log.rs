@@ -103,7 +103,7 @@ impl Log {
     /// The first record at or behind `from`.
     pub(super) fn first_from(
         &self,
-        from: [u8; 12],
+        from: &[u8],
     ) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
         guarded("reading the log", || {
             self.db.range(from..).next().transpose()

@@ -19,8 +19,8 @@ use self::state::State;
 use super::index::Index;
 use super::partitions::Partitions;
 use super::{
-    Claims, CommitUnit, Durability, Head, Lease, Mark, Owner, PartitionId, Store, StoreError,
-    Summary, format,
+    Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store,
+    StoreError, Summary, format,
 };
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
@@ -185,7 +185,7 @@ impl Store for SledStore {
             if new {
                 state.marks.push(high_water::Mark {
                     floor: None,
-                    next: None,
+                    place: None,
                     epoch: 0,
                     open: false,
                 });
@@ -211,16 +211,14 @@ impl Store for SledStore {
 
     fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let mut state = self.state();
-        let head = match state.partitions.get(lease.id) {
-            Some(partition) => partition.head,
-            None => None,
-        };
+        let partition = state.partitions.get(lease.id);
+        let reached = partition.and_then(|one| one.head.map(|_| one.place));
         state.partitions.release(lease)?;
         self.write(&mut state, |state| {
             // Whatever the durability: a clean mark must not outlive the commits before it.
             state.log.sync()?;
             let mark = state.mark_mut(lease.id)?;
-            mark.next = head.map(|head| head.next);
+            mark.place = reached;
             mark.open = false;
             state.write_mark(&self.paths, lease.id, true)
         })
@@ -238,15 +236,19 @@ impl Store for SledStore {
     fn unit_behind(
         &self,
         id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError> {
+        place: Place,
+    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
         let mut state = self.state();
         // A log that cannot be read any more is not to be written any more either.
         state
-            .unit_behind(&self.paths, id, position)
+            .unit_behind(&self.paths, id, place)
             .inspect_err(|error| {
                 state.poison.get_or_insert_with(|| error.to_string());
             })
+    }
+
+    fn gaps(&self, id: PartitionId) -> Gaps {
+        self.state().partitions.gaps(id)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::{
     HighWater, Index, Log, Mutex, NextOffset, Partitions, Path, Paths, SledOptions, SledStore,
-    Stamp, State, StoreError, TopicPartition, files, format, fs, high_water, io,
+    Stamp, State, StoreError, TopicPartition, files, format, fs, high_water, io, stamp,
 };
-use crate::store::{Claims, CommitUnit};
+use crate::store::Claims;
+use crate::store::format::Logged;
 
 /// How often a long opening says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -27,10 +28,17 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
     // Before the lock, which would leave a file in a directory that is somebody else's.
     refuse_foreign(&paths)?;
     let lock = files::Lock::take(directory, &paths.lock)?;
-    let stamp = match Stamp::read(directory, &paths.stamp)? {
+    let mut stamp = match Stamp::read(directory, &paths.stamp)? {
         Some(stamp) => stamp,
         None => create(&paths)?,
     };
+    if stamp.format != stamp::FORMAT {
+        // An older one that is read. Before anything is written that its version does not know.
+        tracing::info!(path = %directory.display(), from = stamp.format, to = stamp::FORMAT,
+            "the store's format is raised");
+        stamp.format = stamp::FORMAT;
+        stamp.write(&paths.stamp)?;
+    }
     let (mut high_water, mut marks) = HighWater::open(&paths.high_water, stamp.partitions.len())?;
     let mut partitions = Partitions::default();
     for (name, mark) in stamp.partitions.iter().zip(&marks) {
@@ -116,10 +124,10 @@ fn read_log(
     let damaged = |what: String| files::damaged(&paths.log, what);
     let (start, mut said) = (Instant::now(), Instant::now());
     log.scan(|key, value| {
-        let unit = format::decode(key, value).map_err(|what| damaged(what.to_owned()))?;
-        follow(partitions, marks, &unit).map_err(damaged)?;
-        partitions.advance(&unit)?;
-        index.insert(&unit);
+        let logged = format::decode(key, value).map_err(|what| damaged(what.to_owned()))?;
+        follow(partitions, marks, &logged).map_err(damaged)?;
+        partitions.advance(&logged.unit)?;
+        index.insert(&logged.unit);
         if said.elapsed() >= PROGRESS_EVERY {
             said = Instant::now();
             tracing::info!(path = %paths.directory.display(), keys = index.len(), "reading the store");
@@ -127,14 +135,14 @@ fn read_log(
         Ok(())
     })?;
     for ((id, partition), mark) in partitions.iter().zip(&mut *marks) {
-        let reached = partition.head.map(|head| head.next);
-        if reached < mark.next {
+        let reached = partition.head.map(|_| partition.place);
+        if reached < mark.place {
             return Err(damaged(format!(
                 "the log of {} (number {}) ends at offset {}, but had been acknowledged up to {}",
                 partition.name,
                 id.0,
-                reached.map_or(0, NextOffset::get),
-                mark.next.map_or(0, NextOffset::get),
+                reached.unwrap_or_default(),
+                mark.place.unwrap_or_default(),
             )));
         }
         if reached.is_none() {
@@ -161,16 +169,19 @@ fn raise(
     let mut lagging = partitions
         .iter()
         .zip(marks)
-        .filter_map(|((id, partition), mark)| Some((id, partition.head?.next, mark)))
-        .filter(|(_, next, mark)| mark.next != Some(*next))
+        .filter_map(|((id, partition), mark)| {
+            let place = partition.head.map(|_| high_water::held(partition.place))?;
+            Some((id, place, mark))
+        })
+        .filter(|(_, place, mark)| mark.place.map(high_water::held) != Some(*place))
         .peekable();
     if lagging.peek().is_none() {
         return Ok(());
     }
     log.sync()?;
     let failed = || files::failed::<io::Error>(&paths.high_water, "writing the high water");
-    for (id, next, mark) in lagging {
-        mark.next = Some(next);
+    for (id, place, mark) in lagging {
+        mark.place = Some(place);
         high_water.write(id, mark).map_err(failed())?;
     }
     high_water.sync().map_err(failed())
@@ -180,8 +191,9 @@ fn raise(
 fn follow(
     partitions: &Partitions,
     marks: &mut [high_water::Mark],
-    unit: &CommitUnit,
+    logged: &Logged,
 ) -> Result<(), String> {
+    let unit = &logged.unit;
     let (Some(partition), Some(mark)) =
         (partitions.get(unit.id), marks.get_mut(unit.id.0 as usize))
     else {
@@ -190,7 +202,8 @@ fn follow(
             unit.id.0
         ));
     };
-    let expected = partition.head.map(|head| head.next).or(mark.floor);
+    let last = partition.head.map(|_| partition.place);
+    let expected = last.map(|last| last.next).or(mark.floor);
     if expected.is_some_and(|expected| expected != unit.previous) {
         return Err(format!(
             "the log of {} has a hole: the record up to offset {} begins at {} instead of {}",
@@ -198,6 +211,13 @@ fn follow(
             unit.next,
             unit.previous,
             expected.map_or(0, NextOffset::get),
+        ));
+    }
+    let step = last.map_or(0, |last| last.step);
+    if logged.previous_step != step {
+        return Err(format!(
+            "the log of {} has a hole: the record up to offset {} follows step {} at {}, not {}",
+            partition.name, logged.place, logged.previous_step, unit.previous, step,
         ));
     }
     mark.floor = mark.floor.or(Some(unit.previous));

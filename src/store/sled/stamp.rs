@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::files;
 use crate::store::{Owner, StoreError};
 
-/// The format of the whole directory.
-pub(super) const FORMAT: u32 = 1;
+/// The format of the whole directory, as it is written. All before it are read.
+pub(super) const FORMAT: u32 = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
@@ -77,7 +77,7 @@ impl Stamp {
             .ok_or_else(|| files::damaged(path, "the stamp has no checksum line"))?;
         // Before the checksum: what it covers may differ between formats.
         if let Ok(JustFormat { format }) = serde_json::from_str(json) {
-            if format != FORMAT {
+            if !(1..=FORMAT).contains(&format) {
                 return Err(StoreError::UnknownFormat {
                     path: directory.to_owned(),
                     found: format,

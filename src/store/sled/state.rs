@@ -3,9 +3,9 @@
 use std::io;
 
 use super::{Durability, HighWater, Log, Paths, Stamp, files, format, high_water};
-use crate::record::NextOffset;
+use crate::store::format::Logged;
 use crate::store::partitions::Partitions;
-use crate::store::{CommitUnit, PartitionId, StoreError};
+use crate::store::{CommitUnit, PartitionId, Place, StoreError};
 
 pub(super) struct State {
     pub(super) log: Log,
@@ -49,23 +49,24 @@ impl State {
     }
 
     /// The log is durable up to the heads: says so outside of it.
-    pub(super) fn raise(&mut self, paths: &Paths, unit: &CommitUnit) -> Result<(), StoreError> {
-        self.mark_mut(unit.id)?.next = Some(unit.next);
-        self.write_mark(paths, unit.id, false)
+    fn raise(&mut self, paths: &Paths, id: PartitionId, place: Place) -> Result<(), StoreError> {
+        self.mark_mut(id)?.place = Some(place);
+        self.write_mark(paths, id, false)
     }
 
     pub(super) fn unit_behind(
         &self,
         paths: &Paths,
         id: PartitionId,
-        position: NextOffset,
-    ) -> Result<Option<CommitUnit>, StoreError> {
-        let from = format::log_key(id, NextOffset::after(position.get()));
-        let Some((key, value)) = self.log.first_from(from)? else {
+        place: Place,
+    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
+        let from = format::log_key_behind(id, place);
+        let Some((key, value)) = self.log.first_from(from.as_ref())? else {
             return Ok(None);
         };
-        let unit = format::decode(&key, &value).map_err(|what| files::damaged(&paths.log, what))?;
-        Ok(Some(unit).filter(|unit| unit.id == id))
+        let Logged { place, unit, .. } =
+            format::decode(&key, &value).map_err(|what| files::damaged(&paths.log, what))?;
+        Ok(Some((place, unit)).filter(|(_, unit)| unit.id == id))
     }
 
     pub(super) fn append(
@@ -74,20 +75,33 @@ impl State {
         durability: Durability,
         units: &[CommitUnit],
     ) -> Result<(), StoreError> {
+        let mut places = Vec::with_capacity(units.len());
         for unit in units {
-            self.log
-                .insert(&format::log_key(unit.id, unit.next), format::encode(unit))?;
+            let logged = self.logged(unit)?;
+            let key = format::log_key(unit.id, logged.place);
+            self.log.insert(key.as_ref(), format::encode(&logged))?;
+            places.push(logged.place);
         }
         self.log.harden()?;
-        for unit in units {
+        for (unit, place) in units.iter().zip(places) {
             let mark = self.mark_mut(unit.id)?;
             mark.floor = mark.floor.or(Some(unit.previous));
             // Only what a crash cannot undo may be demanded at the next opening.
             if durability == Durability::Power {
-                self.raise(paths, unit)?;
+                self.raise(paths, unit.id, place)?;
             }
             self.partitions.advance(unit)?;
         }
         Ok(())
+    }
+
+    /// A checked unit as the log will hold it.
+    fn logged(&self, unit: &CommitUnit) -> Result<Logged, StoreError> {
+        let last = self.partitions.get(unit.id).map(|last| last.place.step);
+        Ok(Logged {
+            place: self.partitions.place_of(unit)?,
+            previous_step: last.unwrap_or(0),
+            unit: unit.clone(),
+        })
     }
 }

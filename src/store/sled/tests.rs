@@ -2,6 +2,7 @@
 
 mod blobs;
 mod damage;
+mod late;
 mod refusals;
 mod reopen;
 mod tampered;

@@ -9,7 +9,7 @@ fn largest(lease: &Lease, previous: i64) -> CommitUnit {
     for entry in &mut unit.entries {
         entry.result = Some(vec![0xa5; 85].into());
     }
-    let bytes = format::encode(&unit).len();
+    let bytes = format::encoded_bytes(&unit);
     let bound = log::UNIT_BYTES_MAX;
     assert!((bound - 1024..=bound).contains(&bytes), "{bytes} bytes");
     unit

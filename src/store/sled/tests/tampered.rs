@@ -5,7 +5,7 @@ use super::*;
 type Records = Vec<(sled::IVec, sled::IVec)>;
 
 /// sled itself, with the store's settings.
-fn engine(path: &Path) -> sled::Db {
+pub(super) fn engine(path: &Path) -> sled::Db {
     let config = sled::Config::new()
         .path(Paths::new(path).log)
         .segment_size(log::SEGMENT_BYTES);
@@ -32,6 +32,18 @@ fn refused_after(durabilities: &[Durability], tamper: impl Fn(&sled::Db, &Record
             assert!(text.contains(what), "{text}");
             assert!(text.contains("Put a copy"), "{text}");
         }
+    }
+}
+
+/// A unit as a partition's first record.
+fn first(unit: CommitUnit) -> format::Logged {
+    format::Logged {
+        place: Place {
+            next: unit.next,
+            step: 0,
+        },
+        previous_step: 0,
+        unit,
     }
 }
 
@@ -112,8 +124,9 @@ fn a_record_of_an_unknown_partition_or_of_none() {
             in_doubt: false,
         };
         let unit = unit(&lease, 0, 3);
-        let key = format::log_key(unit.id, unit.next);
-        drop(db.insert(key, format::encode(&unit)).unwrap());
+        let logged = first(unit);
+        let key = format::log_key(PartitionId(2), logged.place);
+        drop(db.insert(key, format::encode(&logged)).unwrap());
     };
     refused_after(ALL, unknown, "partition number 2, which has no name");
     let none = |db: &sled::Db, _: &Records| drop(db.insert("zzz", "zzz").unwrap());
@@ -143,8 +156,10 @@ fn a_result_that_cannot_be_read_is_an_error_and_ends_the_writing() {
     let lease = store.lease(&orders(0)).unwrap();
     let good = unit(&lease, 0, 4);
     store.commit(std::slice::from_ref(&good)).unwrap();
-    let key = format::log_key(good.id, good.next);
-    store.state().log.insert(&key, vec![0; 100]).unwrap();
+    let key = format::log_key(good.id, first(good.clone()).place);
+    let state = store.state();
+    state.log.insert(key.as_ref(), vec![0; 100]).unwrap();
+    drop(state);
     let mut found = Vec::new();
     store
         .lookup(&[good.entries[0].fingerprint], &mut found)
@@ -170,6 +185,7 @@ fn a_mark_of_another_store_has_no_result_here_and_says_so() {
         offset: 9,
         value_digest: 0,
         has_result: true,
+        dead_lettered: false,
     };
     let answer = store.result(&good.entries[0].fingerprint, &foreign);
     assert!(matches!(answer, Err(StoreError::Misused(_))), "{answer:?}");

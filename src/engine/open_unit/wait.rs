@@ -1,0 +1,53 @@
+//! Waiting for what is settled to become durable.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::{Inner, OpenUnit};
+
+/// How waiting for a commit ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    Done,
+    TimedOut,
+    /// The lease is over: fenced, failed or given up.
+    Closed,
+}
+
+impl OpenUnit {
+    /// Waits until at most `limit` effects are uncommitted, for at most `patience`.
+    pub(in crate::engine) fn wait_uncommitted(&self, limit: usize, patience: Duration) -> Wait {
+        let busy = |inner: &mut Inner| !inner.closed && inner.uncommitted > limit;
+        self.wait(busy, patience)
+    }
+
+    /// Waits until all that was settled is durable.
+    pub(in crate::engine) fn wait_clean(&self, patience: Duration) -> Wait {
+        let busy = |inner: &mut Inner| !inner.closed && (inner.writing || inner.moved);
+        self.wait(busy, patience)
+    }
+
+    /// Effects without durable marks.
+    pub(in crate::engine) fn uncommitted(&self) -> usize {
+        self.inner().uncommitted
+    }
+
+    /// Waits until something has become durable, or nothing will any more.
+    pub(in crate::engine) async fn changed(&self) {
+        self.told.notified().await;
+    }
+
+    fn wait(&self, mut busy: impl FnMut(&mut Inner) -> bool, patience: Duration) -> Wait {
+        let (mut inner, timeout) = self
+            .changed
+            .wait_timeout_while(self.inner(), patience, &mut busy)
+            .unwrap_or_else(PoisonError::into_inner);
+        if inner.closed {
+            Wait::Closed
+        } else if timeout.timed_out() && busy(&mut inner) {
+            Wait::TimedOut
+        } else {
+            Wait::Done
+        }
+    }
+}
