@@ -12,8 +12,9 @@ use crate::error::Error;
 use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
 use crate::key::{MissingKey, Recipe, Scope};
 use crate::pipeline::{
-    CopyHook, Driver, HandlerDriver, Mismatch, Pull, PullDriver, Report, Restore, Session,
-    Settings, UNCOMMITTED_RECORDS_MAX, drive,
+    CONCURRENCY_DEFAULT, CopyHook, Driver, Driving, HandlerWorker, Mismatch, Ordering, Pull,
+    PullWorker, Report, Restore, RestoreHook, RestoreProgress, Session, Settings,
+    UNCOMMITTED_RECORDS_MAX, drive,
 };
 use crate::retry::RetryPolicy;
 use crate::source::Source;
@@ -22,6 +23,8 @@ use crate::store::{Owner, Store};
 
 /// The longest time that can be chosen.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
+/// The most records that can be handled at once.
+const CONCURRENCY_MAX: usize = 1_000_000;
 /// How long the brokers are tried at the start, before the group is joined.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -38,6 +41,9 @@ pub struct Builder {
     restore: Restore,
     retry: RetryPolicy,
     on_duplicate: Option<Arc<CopyHook>>,
+    on_restore: Option<Arc<RestoreHook>>,
+    ordering: Ordering,
+    concurrency_max: Option<usize>,
     uncommitted_records_max: usize,
     commit_within: Duration,
     offset_interval: Duration,
@@ -64,6 +70,9 @@ impl Builder {
             restore: Restore::default(),
             retry: RetryPolicy::default(),
             on_duplicate: None,
+            on_restore: None,
+            ordering: Ordering::default(),
+            concurrency_max: None,
             uncommitted_records_max: UNCOMMITTED_RECORDS_MAX,
             commit_within: Duration::from_millis(10),
             offset_interval: Duration::from_secs(1),
@@ -121,6 +130,29 @@ impl Builder {
         hook: impl Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync + 'static,
     ) -> Self {
         self.on_duplicate = Some(Arc::new(hook));
+        self
+    }
+
+    /// Called while a partition is [restored](Restore::FromSource), about once a second and at its
+    /// end, on the partition's thread.
+    pub fn on_restore(mut self, hook: impl Fn(&RestoreProgress) + Send + Sync + 'static) -> Self {
+        self.on_restore = Some(Arc::new(hook));
+        self
+    }
+
+    /// In which order the records of a partition are handled: [`Ordering::Partition`] by default.
+    pub fn ordering(mut self, ordering: Ordering) -> Self {
+        self.ordering = ordering;
+        self
+    }
+
+    /// How many records may be handled at once, over all partitions of this consumer; at least 1.
+    /// By default 64, and with [`Ordering::Partition`] one of each partition.
+    ///
+    /// The handlers of one partition share its thread: they run at once as far as they wait in
+    /// futures. One that computes or blocks should do so in `tokio::task::spawn_blocking`.
+    pub fn max_concurrency(mut self, records: usize) -> Self {
+        self.concurrency_max = Some(records);
         self
     }
 
@@ -186,6 +218,12 @@ impl Builder {
             restore: self.restore,
             retry: self.retry,
             on_duplicate: self.on_duplicate,
+            on_restore: self.on_restore,
+            ordering: self.ordering,
+            concurrency_max: self.concurrency_max.or(match self.ordering {
+                Ordering::Partition => None,
+                Ordering::Key | Ordering::Unordered => Some(CONCURRENCY_DEFAULT),
+            }),
             uncommitted_records_max: self.uncommitted_records_max,
             commit_linger: self.commit_within / 2,
             offset_interval: self.offset_interval,
@@ -232,6 +270,18 @@ impl Builder {
                 Some(self.uncommitted_records_max.to_string()),
                 "a crash may repeat so many effects",
                 "choose between 1 and 1000",
+            );
+        }
+        // tokio's own limit of a semaphore is far above what anybody handles at once.
+        if self
+            .concurrency_max
+            .is_some_and(|max| !(1..=CONCURRENCY_MAX).contains(&max))
+        {
+            refuse(
+                "max_concurrency",
+                self.concurrency_max.map(|max| max.to_string()),
+                "so many records would be handled at once",
+                "choose between 1 and 1000000",
             );
         }
         for (setting, limit) in [
@@ -294,10 +344,12 @@ impl IdempotentConsumer {
         let stop = shutdown.child_token();
         let _stop = stop.clone().drop_guard();
         let shows_copies = self.settings.on_duplicate.is_some();
-        let driver = HandlerDriver {
-            handler,
+        let driver = Driving {
+            worker: HandlerWorker {
+                handler,
+                shows_copies,
+            },
             runtime: Handle::current(),
-            shows_copies,
         };
         let end = self.start(Arc::new(driver), stop);
         end.await.unwrap_or(Err(Error::Panicked))
@@ -309,7 +361,9 @@ impl IdempotentConsumer {
     #[must_use]
     pub fn pull(self) -> Pull {
         let shutdown = CancellationToken::new();
-        let (driver, claims) = PullDriver::new(Handle::current());
+        let (worker, claims) = PullWorker::new();
+        let runtime = Handle::current();
+        let driver = Driving { worker, runtime };
         let end = self.start(Arc::new(driver), shutdown.clone());
         Pull::new(claims, end, shutdown)
     }

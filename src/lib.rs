@@ -20,7 +20,7 @@ pub use claim::Decision;
 pub use consumer::{Builder, IdempotentConsumer};
 pub use error::{BoxError, Error};
 pub use handler::{Delivery, EffectError, Effects, Handler, HandlerError, HandlerResult};
-pub use pipeline::{Claimed, Counts, Mismatch, Pull, Report, Restore};
+pub use pipeline::{Claimed, Counts, Mismatch, Ordering, Pull, Report, Restore, RestoreProgress};
 pub use record::{Coordinates, Headers, NextOffset, Record, TopicPartition};
 pub use retry::RetryPolicy;
 pub use source::{ClientConfig, SourceError};

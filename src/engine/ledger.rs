@@ -232,6 +232,11 @@ impl Ledger {
         self.open.uncommitted()
     }
 
+    /// Behind the highest record that was settled.
+    pub(crate) fn settled_to(&self) -> NextOffset {
+        self.open.settled_to()
+    }
+
     /// Waits until something has become durable, or nothing will any more.
     pub(crate) async fn changed(&self) {
         self.open.changed().await;

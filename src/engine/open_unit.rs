@@ -184,6 +184,11 @@ impl OpenUnit {
         self.inner().held.contains_key(&offset)
     }
 
+    /// Behind the highest record that was settled.
+    pub(super) fn settled_to(&self) -> NextOffset {
+        self.inner().next
+    }
+
     /// Adds a record.
     pub(super) fn settle(&self, record: Settled) -> Result<Fill, Unsettled> {
         let mut inner = self.inner();

@@ -28,12 +28,6 @@ impl HandlerError {
     pub fn reject(error: impl Into<BoxError>) -> Self {
         Self::Reject(error.into())
     }
-
-    pub(crate) fn into_inner(self) -> BoxError {
-        match self {
-            Self::Retry(error) | Self::Reject(error) => error,
-        }
-    }
 }
 
 impl<E: Into<BoxError>> From<E> for HandlerError {

@@ -1,6 +1,7 @@
 //! Joins the stages. The only place that knows them all.
 
 mod doubt;
+mod drive;
 mod lane;
 mod pull;
 mod report;
@@ -10,11 +11,15 @@ mod settings;
 mod shared;
 mod start;
 mod stop;
+mod work;
 
-pub(crate) use self::pull::PullDriver;
+pub(crate) use self::drive::Driving;
+pub(crate) use self::pull::PullWorker;
 pub use self::pull::{Claimed, Pull};
 pub use self::report::{Counts, Report};
-pub(crate) use self::run::HandlerDriver;
+pub(crate) use self::run::HandlerWorker;
 pub(crate) use self::session::{Driver, Session, drive};
-pub(crate) use self::settings::{CopyHook, Settings, UNCOMMITTED_RECORDS_MAX};
-pub use self::settings::{Mismatch, Restore};
+pub(crate) use self::settings::{
+    CONCURRENCY_DEFAULT, CopyHook, RestoreHook, Settings, UNCOMMITTED_RECORDS_MAX,
+};
+pub use self::settings::{Mismatch, Ordering, Restore, RestoreProgress};

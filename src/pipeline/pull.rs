@@ -3,25 +3,24 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::lane::{Lane, Step, Work};
+use super::drive::{Attempt, Worker};
 use super::report::Report;
-use super::session::Driver;
 use super::settings::Settings;
+use super::work::{Context, Errand, Work};
 use crate::claim::Decision;
-use crate::error::{BoxError, Error};
-use crate::handler::{Delivery, Effects};
+use crate::error::Error;
+use crate::handler::{Delivery, Effects, HandlerError};
 use crate::key::Fingerprinter;
 use crate::source::Batch;
 
 /// How a claim was answered.
 enum Answer {
     Done(Effects),
-    Failed(BoxError),
+    Failed(HandlerError),
     Released,
 }
 
@@ -85,8 +84,9 @@ impl Claimed {
     }
 
     /// The effect has not happened: the record is handed out again by the retry policy, and when
-    /// that is used up the consumer stops with this error.
-    pub fn failed(self, error: impl Into<BoxError>) {
+    /// that is used up, or the error is a [rejection](HandlerError::Reject), the consumer stops
+    /// with it.
+    pub fn failed(self, error: impl Into<HandlerError>) {
         self.answer(Answer::Failed(error.into()));
     }
 
@@ -154,105 +154,78 @@ impl Pull {
 }
 
 /// Hands a lane's records to whoever pulls.
-pub(crate) struct PullDriver {
+pub(crate) struct PullWorker {
     claims: mpsc::Sender<Claimed>,
-    runtime: Handle,
 }
 
-impl PullDriver {
-    /// A driver, and where its claims come out.
-    pub(crate) fn new(runtime: Handle) -> (Self, mpsc::Receiver<Claimed>) {
+impl PullWorker {
+    /// A worker, and where its claims come out.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Claimed>) {
         // One: a claim that waits in a queue keeps its partition waiting with it.
         let (claims, taken) = mpsc::channel(1);
-        (Self { claims, runtime }, taken)
+        (Self { claims }, taken)
     }
 
-    fn offer(&self, lane: &Lane, work: &Work, result: Option<Vec<u8>>) -> Option<Answer> {
-        let copy = !matches!(work.decision, Decision::New | Decision::MissingKey);
+    /// Nobody may be pulling when the partition is taken away: what waits for a puller is taken
+    /// back then. A puller that has gone is as good as a stop.
+    async fn offer(
+        &self,
+        context: &Context,
+        work: &Work,
+        attempt: u32,
+        result: Option<Vec<u8>>,
+    ) -> Option<Answer> {
+        let copy = matches!(work.errand, Errand::Show(_));
         let (answer, mut answered) = oneshot::channel();
         let taken = Arc::new(AtomicBool::new(false));
         let claimed = Claimed {
-            batch: Arc::clone(work.batch()),
-            index: work.index(),
+            batch: Arc::clone(&work.batch),
+            index: work.index,
             decision: work.decision,
-            attempt: work.attempt,
+            attempt,
             in_doubt: work.in_doubt,
             result,
-            settings: Arc::clone(lane.settings()),
-            hasher: Arc::new(lane.ledger().hasher().clone()),
+            settings: Arc::clone(&context.settings),
+            hasher: Arc::clone(&context.hasher),
             answer: (!copy).then_some(answer),
             taken: Arc::clone(&taken),
         };
-        let stop = lane.stop().token();
-        // Nobody may be pulling when the partition is taken away: what waits for a puller is taken
-        // back then. A puller that has gone is as good as a stop.
-        self.runtime.block_on(async {
-            tokio::select! {
-                sent = self.claims.send(claimed) => sent.ok(),
-                () = stop.cancelled() => None,
-            }?;
-            if copy {
-                return Some(Answer::Released);
-            }
-            let answer = tokio::select! {
-                answer = &mut answered => answer,
-                () = stop.cancelled() => {
-                    if !taken.swap(true, Ordering::AcqRel) {
-                        return None;
-                    }
-                    answered.await
-                }
-            };
-            Some(answer.unwrap_or(Answer::Released))
-        })
-    }
-
-    fn handle(&self, lane: &mut Lane, mut work: Work) -> Result<bool, Error> {
-        let mut pauses = lane.settings().retry.pauses();
-        let release_pause = lane.settings().retry.pauses().next();
-        loop {
-            let Some(answer) = self.offer(lane, &work, None) else {
-                lane.release(&work);
-                return Ok(false);
-            };
-            let pause = match answer {
-                Answer::Done(mut effects) => {
-                    lane.done(&work, effects.take_result())?;
-                    return Ok(true);
-                }
-                Answer::Released => release_pause.unwrap_or_default(),
-                Answer::Failed(source) => {
-                    let Some(pause) = pauses.next() else {
-                        return Err(lane.give_up(&work, source));
-                    };
-                    lane.retried();
-                    work.attempt += 1;
-                    pause
-                }
-            };
-            if lane.stop().sleep(pause) {
-                lane.release(&work);
-                return Ok(false);
-            }
+        let stop = context.stop.token();
+        tokio::select! {
+            sent = self.claims.send(claimed) => sent.ok(),
+            () = stop.cancelled() => None,
+        }?;
+        if copy {
+            return Some(Answer::Released);
         }
+        let answer = tokio::select! {
+            answer = &mut answered => answer,
+            () = stop.cancelled() => {
+                if !taken.swap(true, Ordering::AcqRel) {
+                    return None;
+                }
+                answered.await
+            }
+        };
+        Some(answer.unwrap_or(Answer::Released))
     }
 }
 
-impl Driver for PullDriver {
+impl Worker for PullWorker {
     fn shows_copies(&self) -> bool {
         true
     }
 
-    fn drive(&self, lane: &mut Lane) -> Result<(), Error> {
-        loop {
-            let go_on = match lane.next()? {
-                Step::Stopped => false,
-                Step::Copy(work, result) => self.offer(lane, &work, result).is_some(),
-                Step::Handle(work) => self.handle(lane, work)?,
-            };
-            if !go_on {
-                return Ok(());
-            }
+    async fn attempt(&self, context: &Context, work: &Work, attempt: u32) -> Attempt {
+        match self.offer(context, work, attempt, None).await {
+            Some(Answer::Done(mut effects)) => Attempt::Done(effects.take_result()),
+            Some(Answer::Failed(error)) => Attempt::Failed(error),
+            Some(Answer::Released) => Attempt::Released,
+            None => Attempt::Gone,
         }
+    }
+
+    async fn show(&self, context: &Context, work: &Work, result: Option<Vec<u8>>) -> bool {
+        self.offer(context, work, 1, result).await.is_some()
     }
 }

@@ -194,6 +194,7 @@ impl Session {
                     self.shared.fail(Error::Panicked);
                 }
             } else {
+                lane.stop.set_late();
                 let limit_ms = self.settings.drain_limit.as_millis();
                 let late = Error::DrainTimeout {
                     partition,
@@ -227,7 +228,7 @@ impl Session {
 
 /// A lane's thread.
 fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
-    let stop = Arc::clone(lane.stop());
+    let stop = Arc::clone(&lane.context().stop);
     let fail = |error| match error {
         // Late: the partition has been taken again since. Its new lane decides about the record.
         Error::Store(StoreError::Fenced { .. }) if stop.is_set() => {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe};
+use crate::record::{NextOffset, TopicPartition};
 use crate::retry::RetryPolicy;
 
 /// What to do with a record whose key is known with another value.
@@ -35,6 +36,44 @@ pub enum Restore {
     Ignore,
 }
 
+/// How far the restore of one partition has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RestoreProgress {
+    /// The partition.
+    pub partition: TopicPartition,
+    /// Where reading for keys began.
+    pub from: NextOffset,
+    /// Where it is.
+    pub at: NextOffset,
+    /// Where it ends: what the group had committed when the partition was taken.
+    pub to: NextOffset,
+    /// Keys that were new to the store so far.
+    pub keys: u64,
+    /// Whether it is over: told once for each restore, when all its keys are durable.
+    pub done: bool,
+}
+
+/// In which order the records of a partition are handled.
+///
+/// Whatever it is: copies of a key in flight wait for the first, what is done is durable at once,
+/// and the group is told of the lowest record that is not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ordering {
+    /// One at a time, in the order of their offsets. The default: what a consumer expects that
+    /// reads a partition by itself. Partitions are independent of each other.
+    #[default]
+    Partition,
+    /// Several at once, but those with the same record key one after the other, in the order of
+    /// their offsets. Records without a record key come in any order. It is Kafka's record key
+    /// that counts here, wherever the identity comes from.
+    Key,
+    /// Several at once, in any order.
+    Unordered,
+}
+
+pub(crate) type RestoreHook = dyn Fn(&RestoreProgress) + Send + Sync;
 pub(crate) type CopyHook = dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync;
 
 /// All choices of one consumer.
@@ -44,8 +83,12 @@ pub(crate) struct Settings {
     pub(crate) missing_key: MissingKey,
     pub(crate) mismatch: Mismatch,
     pub(crate) restore: Restore,
+    pub(crate) ordering: Ordering,
+    /// Records handled at once over all partitions, where that is bounded.
+    pub(crate) concurrency_max: Option<usize>,
     pub(crate) retry: RetryPolicy,
     pub(crate) on_duplicate: Option<Arc<CopyHook>>,
+    pub(crate) on_restore: Option<Arc<RestoreHook>>,
     /// Effects of one partition that a crash may repeat.
     pub(crate) uncommitted_records_max: usize,
     /// From an effect to the start of its durable commit.
@@ -59,6 +102,14 @@ pub(crate) struct Settings {
 /// Records that one call takes from librdkafka: its queue holds them anyway, and one call is one
 /// lock.
 pub(crate) const READ_RECORDS_MAX: usize = 2_000;
+
+/// Records handled at once where they need not be in order, and nothing was chosen.
+pub(crate) const CONCURRENCY_DEFAULT: usize = 64;
+
+/// Records taken in behind the lowest unfinished one of a partition; then reading waits for it.
+/// About so many are kept in memory with it, and are looked at again and passed over after a
+/// restart.
+pub(crate) const AHEAD_RECORDS_MAX: u64 = 20_000;
 
 /// The most that [`Settings::uncommitted_records_max`] can be, and its default.
 pub(crate) const UNCOMMITTED_RECORDS_MAX: usize = 1_000;

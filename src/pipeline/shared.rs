@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Semaphore;
+
 use super::report::{Counts, Report};
 use super::settings::Settings;
 use crate::engine::Committed;
@@ -18,6 +20,8 @@ pub(crate) struct Shared {
     failed: AtomicBool,
     /// Partitions that are being restored.
     restoring: AtomicUsize,
+    /// For those who handle a record, where that is bounded.
+    permits: Option<Arc<Semaphore>>,
 }
 
 impl Shared {
@@ -28,7 +32,14 @@ impl Shared {
             failure: Mutex::default(),
             failed: AtomicBool::new(false),
             restoring: AtomicUsize::new(0),
+            permits: settings
+                .concurrency_max
+                .map(|max| Arc::new(Semaphore::new(max))),
         }
+    }
+
+    pub(super) fn permits(&self) -> Option<&Arc<Semaphore>> {
+        self.permits.as_ref()
     }
 
     pub(super) fn offsets(&self) -> MutexGuard<'_, Offsets> {

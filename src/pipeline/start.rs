@@ -12,13 +12,14 @@ pub(super) fn decide(
     committed: Option<NextOffset>,
     restore: Restore,
 ) -> Result<(Start, NextOffset), Error> {
-    let head = ledger.lease().head;
-    let next = head.map(|head| head.next);
+    let lease = ledger.lease();
+    let gaps = ledger.engine().store().gaps(lease.id);
+    let next = lease.head.map(|head| head.next);
     // One record early: it shows whether the topic is still the one that was worked on.
-    let early = head
-        .and_then(|head| head.anchor)
-        .and_then(|a| NextOffset::new(a.offset));
-    let early = early.or(next);
+    let anchor = lease.head.and_then(|head| head.anchor);
+    let early = anchor.and_then(|anchor| NextOffset::new(anchor.offset));
+    // And not behind what is left undone.
+    let early = [early.or(next), gaps.first()].into_iter().flatten().min();
     let Some(committed) = committed else {
         // The group forgot what the store knows: a policy of `latest` would pass over what
         // came meanwhile.
@@ -29,17 +30,22 @@ pub(super) fn decide(
         };
         return Ok((start, NextOffset::ZERO));
     };
-    // A group that was set to the start has committed 0, which no store is behind.
-    let behind = committed > next.unwrap_or(NextOffset::ZERO);
+    let unfinished = gaps.iter().find(|gap| !gap.forgotten);
+    let unfinished = unfinished.and_then(|gap| NextOffset::new(gap.from));
+    // A group that was set to the start has committed 0, which no store is behind. What was left
+    // undone below the committed offset, another member has done.
+    let reached = unfinished.or(next).unwrap_or(NextOffset::ZERO);
+    let behind = committed > reached;
     match restore {
         Restore::FromSource if behind => Ok((early.map_or(Start::Oldest, Start::At), committed)),
         Restore::Refuse if behind => Err(Error::StoreBehind {
             partition: ledger.partition().clone(),
-            head: next.unwrap_or(NextOffset::ZERO),
+            head: reached,
             committed,
         }),
-        _ if Some(committed) == next => {
-            Ok((early.map_or(Start::Committed, Start::At), NextOffset::ZERO))
+        _ if Some(committed) == next || gaps.first().is_some_and(|first| first < committed) => {
+            let ignored = if behind { committed } else { NextOffset::ZERO };
+            Ok((early.map_or(Start::Committed, Start::At), ignored))
         }
         _ => Ok((Start::Committed, NextOffset::ZERO)),
     }

@@ -12,6 +12,8 @@ pub(crate) struct Stop {
     set: AtomicBool,
     /// The same, for those who wait in a future.
     token: CancellationToken,
+    /// Set when its time is up.
+    late: CancellationToken,
     lock: Mutex<()>,
     changed: Condvar,
 }
@@ -30,6 +32,15 @@ impl Stop {
 
     pub(super) fn token(&self) -> &CancellationToken {
         &self.token
+    }
+
+    /// Nobody waits for it any more.
+    pub(super) fn set_late(&self) {
+        self.late.cancel();
+    }
+
+    pub(super) fn late(&self) -> &CancellationToken {
+        &self.late
     }
 
     /// Sleeps for `pause`, or until set; says whether it is set.

@@ -1,5 +1,8 @@
 //! When a handler fails: again, how often, after how long.
 
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
@@ -7,15 +10,36 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// How a failing record is tried again: in its place, with growing pauses, a bounded number of
-/// times. Nothing behind it in its partition is handled meanwhile, and its offset does not move.
+/// times. Its offset does not move meanwhile, and, with [`Ordering::Partition`], nothing behind it in
+/// its partition is handled.
+///
+/// Pauses may be as long as needed: the group is served by another thread, so that neither
+/// `max.poll.interval.ms` nor the session time-out limits them, and the record stays in memory, so
+/// that nothing has to be sought again.
+///
+/// [`Ordering::Partition`]: crate::Ordering::Partition
 ///
 /// By default 5 attempts with pauses of 100, 200, 400 and 800 ms, each with a random part on top
 /// so that a fleet does not knock at the same moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct RetryPolicy {
     attempts_max: u32,
     pause_min: Duration,
     pause_max: Duration,
+    only: Option<Arc<Covers>>,
+}
+
+type Covers = dyn Fn(&(dyn Error + 'static)) -> bool + Send + Sync;
+
+impl fmt::Debug for RetryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryPolicy")
+            .field("attempts_max", &self.attempts_max)
+            .field("pause_min", &self.pause_min)
+            .field("pause_max", &self.pause_max)
+            .field("only", &self.only.is_some())
+            .finish()
+    }
 }
 
 impl Default for RetryPolicy {
@@ -24,6 +48,7 @@ impl Default for RetryPolicy {
             attempts_max: 5,
             pause_min: Duration::from_millis(100),
             pause_max: Duration::from_secs(10),
+            only: None,
         }
     }
 }
@@ -47,7 +72,24 @@ impl RetryPolicy {
             attempts_max: attempts_max.max(1),
             pause_min: pause_min.min(DAY),
             pause_max: pause_max.max(pause_min).min(DAY),
+            only: None,
         }
+    }
+
+    /// Has only those errors tried again that `covers` says so of; all others count as
+    /// [rejections](crate::HandlerError::Reject). By default all are. A handler's panic is always
+    /// tried again.
+    #[must_use]
+    pub fn only(
+        mut self,
+        covers: impl Fn(&(dyn Error + 'static)) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.only = Some(Arc::new(covers));
+        self
+    }
+
+    pub(crate) fn covers(&self, error: &(dyn Error + 'static)) -> bool {
+        self.only.as_ref().is_none_or(|covers| covers(error))
     }
 
     /// The pauses between the attempts: one less than there are attempts.

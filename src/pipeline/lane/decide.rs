@@ -3,14 +3,23 @@
 use std::sync::Arc;
 
 use super::restore::RESTORE_WAIT;
-use super::{Lane, READ_WAIT, Step, Work};
-use crate::claim::Decision;
+use super::{Lane, READ_WAIT, Step};
+use crate::claim::{Decision, answers_for};
 use crate::engine::{Candidate, Committed, Look};
 use crate::error::Error;
 use crate::key::{MissingKey, NoIdentity};
-use crate::pipeline::settings::Mismatch;
-use crate::record::Coordinates;
-use crate::store::Mark;
+use crate::pipeline::settings::{Mismatch, Ordering};
+use crate::pipeline::work::{Errand, Work};
+use crate::record::{Coordinates, NextOffset};
+use crate::store::{Gap, Mark};
+
+/// What became of a record whose key is known.
+enum Copied {
+    /// Nothing yet: its mark is not durable, and it is to be shown.
+    NotYet,
+    Passed,
+    ToShow(Option<Vec<u8>>),
+}
 
 impl Lane {
     /// Decides about the record under the cursor and moves the cursor behind it.
@@ -23,23 +32,26 @@ impl Lane {
             Some(_) => self.found.get(self.answer).copied().flatten(),
             None => None,
         };
-        if candidate.offset < self.position.get() {
+        let gap = self.open.at(candidate.offset);
+        if candidate.offset < self.position.get() && gap.is_none() {
             self.pass(&candidate, mark)?;
             self.advance(&candidate);
             return Ok(None);
         }
-        if candidate.offset < self.restore_until.get() {
+        if self.is_for_its_key(&candidate, gap) {
             self.restore(&candidate, mark)?;
             self.advance(&candidate);
             return Ok(None);
         }
-        if !self.restored()? {
-            return Ok(None);
+        if candidate.offset >= self.restore_until.get() && !self.restored()? {
+            return Ok(Some(Step::Idle));
         }
-        if self.shared.is_restoring() {
+        if self.shared.is_restoring() && gap.is_none_or(|gap| !gap.forgotten) {
             // Its first may be in a stretch of another partition that is not read yet.
-            self.stop.sleep(RESTORE_WAIT);
-            return Ok(None);
+            if self.is_in_order() {
+                self.context.stop.sleep(RESTORE_WAIT);
+            }
+            return Ok(Some(Step::Idle));
         }
         // Behind the gates above: they come back to the same record.
         let no_key = self
@@ -49,27 +61,60 @@ impl Lane {
         if let Some(reason) = no_key {
             return self.keyless(index, candidate, reason).map(Some);
         }
-        let look = match mark {
+        let id = self.ledger.lease().id;
+        let look = match mark.filter(|mark| answers_for(mark, id, candidate.offset)) {
             Some(mark) => self.ledger.known(&candidate, mark, true),
             None => self.ledger.claim(&candidate, self.looked_at)?,
         };
         match look {
-            Look::New => {
-                self.advance(&candidate);
-                Ok(self.work(index, candidate, Decision::New).map(Step::Handle))
-            }
+            Look::New => self.hand_out(index, candidate, Decision::New).map(Some),
             Look::Known {
                 decision,
                 mark,
                 durable,
-            } => self.copy(index, candidate, decision, mark, durable),
-            Look::Busy => {
+            } => match self.copy(&candidate, decision, mark, durable)? {
+                Copied::NotYet => Ok(None),
+                Copied::Passed => {
+                    self.advance(&candidate);
+                    Ok(None)
+                }
+                Copied::ToShow(result) => {
+                    self.advance(&candidate);
+                    let errand = Errand::Show(result);
+                    Ok(self
+                        .work(index, candidate, decision, errand)
+                        .map(Step::Work))
+                }
+            },
+            Look::Busy if self.is_in_order() => {
                 // Its holder may itself wait for one of ours: those must become durable first.
                 self.ledger.urge();
                 // Not forever: a stop must be noticed, and then the record is left for later.
                 let _free = self.ledger.wait_free(&candidate, READ_WAIT);
                 Ok(None)
             }
+            Look::Busy => {
+                let step = self.hand_out(index, candidate, Decision::New)?;
+                Ok(Some(match step {
+                    Step::Work(work) => Step::Parked(work),
+                    other => other,
+                }))
+            }
+        }
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.context.settings.ordering == Ordering::Partition
+    }
+
+    /// Whether somebody else has handled the record, so that it is read for its key alone.
+    fn is_for_its_key(&self, candidate: &Candidate, gap: Option<Gap>) -> bool {
+        match gap {
+            // Forgotten on purpose, to be done again.
+            Some(gap) if gap.forgotten => false,
+            // Left undone here, and committed since: by whoever had the partition then.
+            Some(_) => candidate.offset < self.committed.get(),
+            None => candidate.offset < self.restore_until.get(),
         }
     }
 
@@ -78,13 +123,39 @@ impl Lane {
         if candidate.fingerprint.is_some() {
             self.answer += 1;
         }
+        self.read_to = NextOffset::after(candidate.offset);
     }
 
-    pub(super) fn work(
+    /// Takes a new record in, and moves behind it.
+    fn hand_out(
+        &mut self,
+        index: usize,
+        candidate: Candidate,
+        decision: Decision,
+    ) -> Result<Step, Error> {
+        self.advance(&candidate);
+        self.take_in(&candidate);
+        let work = self.work(index, candidate, decision, Errand::Handle);
+        Ok(work.map_or(Step::Stopped, Step::Work))
+    }
+
+    /// From here on the record is this lane's to settle, whatever is settled behind it.
+    pub(super) fn take_in(&mut self, candidate: &Candidate) {
+        let below = candidate.offset < self.position.get();
+        if below || !self.is_in_order() {
+            self.ledger.hold(candidate);
+        }
+        self.open.close_below(candidate.offset.saturating_add(1));
+        self.taken += 1;
+        self.settled(candidate);
+    }
+
+    fn work(
         &self,
         index: usize,
         candidate: Candidate,
         decision: Decision,
+        errand: Errand,
     ) -> Option<Work> {
         let batch = Arc::clone(self.batch.as_ref()?);
         let in_doubt = self.doubt.covers(candidate.offset);
@@ -93,8 +164,35 @@ impl Lane {
             batch,
             candidate,
             decision,
-            attempt: 1,
             in_doubt,
+            errand,
+            order: self.taken,
+        })
+    }
+
+    /// A parked record, looked at again: handed out, settled (`None`), or parked still.
+    pub(in crate::pipeline) fn look_again(
+        &mut self,
+        mut work: Work,
+    ) -> Result<Option<Step>, Error> {
+        let candidate = work.candidate;
+        let (decision, mark, durable) = match self.ledger.claim(&candidate, None)? {
+            Look::Busy => return Ok(Some(Step::Parked(work))),
+            Look::New => return Ok(Some(Step::Work(work))),
+            Look::Known {
+                decision,
+                mark,
+                durable,
+            } => (decision, mark, durable),
+        };
+        Ok(match self.copy(&candidate, decision, mark, durable)? {
+            Copied::NotYet => Some(Step::Parked(work)),
+            Copied::Passed => None,
+            Copied::ToShow(result) => {
+                work.errand = Errand::Show(result);
+                work.decision = decision;
+                Some(Step::Work(work))
+            }
         })
     }
 
@@ -123,13 +221,11 @@ impl Lane {
             )));
         }
         if let (true, Some(head)) = (is_anchor, head) {
-            // The topic is the same, so the head holds: without news of it a group that was set
-            // back would show lag until the next new record.
+            // The topic is the same, so the head holds: without news of it a group that was
+            // set back would show lag until the next new record. Not above what is left undone.
             let partition = self.partition().clone();
-            self.shared.committed(vec![Committed {
-                partition,
-                next: head.next,
-            }]);
+            let next = self.undone_at_start.unwrap_or(head.next);
+            self.shared.committed(vec![Committed { partition, next }]);
         }
         Ok(())
     }
@@ -145,65 +241,61 @@ impl Lane {
         }
     }
 
-    pub(super) fn keyless(
+    fn keyless(
         &mut self,
         index: usize,
         candidate: Candidate,
         reason: NoIdentity,
     ) -> Result<Step, Error> {
-        match self.settings.missing_key {
-            MissingKey::PassThrough => {
-                self.advance(&candidate);
-                let work = self.work(index, candidate, Decision::MissingKey);
-                Ok(work.map_or(Step::Stopped, Step::Handle))
-            }
+        match self.context.settings.missing_key {
+            MissingKey::PassThrough => self.hand_out(index, candidate, Decision::MissingKey),
             MissingKey::Reject => Err(Error::MissingKey {
-                at: self.coordinates(candidate.offset),
+                at: self.context.coordinates(candidate.offset),
                 source: reason,
             }),
         }
     }
 
     /// A record whose key is known: passed over, as far as the policy allows.
-    pub(super) fn copy(
+    fn copy(
         &mut self,
-        index: usize,
-        candidate: Candidate,
+        candidate: &Candidate,
         decision: Decision,
         mark: Mark,
         durable: bool,
-    ) -> Result<Option<Step>, Error> {
-        if decision == Decision::Mismatch && self.settings.mismatch == Mismatch::Stop {
-            let heads = self.ledger.engine().store().heads();
-            let first = heads
-                .get(mark.id.0 as usize)
-                .map_or(self.partition(), |(name, _)| name);
-            return Err(Error::Mismatch {
-                at: self.coordinates(candidate.offset),
-                first: Coordinates::new(first.clone(), mark.offset),
-            });
+    ) -> Result<Copied, Error> {
+        let settings = Arc::clone(&self.context.settings);
+        if decision == Decision::Mismatch && settings.mismatch == Mismatch::Stop {
+            return Err(self.mismatch(candidate, mark));
         }
         if self.shows_copies && !durable {
             // An answer must not come from a mark that a crash could still undo.
             self.wait_clean()?;
-            return Ok(None);
+            return Ok(Copied::NotYet);
         }
         let result = match (self.shows_copies, candidate.fingerprint) {
             (true, Some(key)) => self.ledger.engine().store().result(&key, &mark)?,
             _ => None,
         };
-        self.advance(&candidate);
-        self.ledger.skip(&candidate)?;
-        self.settled(&candidate);
-        self.counts.add(decision);
-        let shown = self
-            .shows_copies
-            .then(|| self.work(index, candidate, decision))
-            .flatten();
-        Ok(shown.map(|work| Step::Copy(work, result)))
+        if self.open.at(candidate.offset).is_some() {
+            self.take_in(candidate);
+        }
+        self.skip(candidate, decision)?;
+        Ok(if self.shows_copies {
+            Copied::ToShow(result)
+        } else {
+            Copied::Passed
+        })
     }
 
-    pub(super) fn coordinates(&self, offset: i64) -> Coordinates {
-        Coordinates::new(self.partition().clone(), offset)
+    fn mismatch(&self, candidate: &Candidate, mark: Mark) -> Error {
+        let heads = self.ledger.engine().store().heads();
+        let first = heads
+            .get(mark.id.0 as usize)
+            .map_or(self.partition(), |(name, _)| name);
+        Error::Mismatch {
+            at: self.context.coordinates(candidate.offset),
+            first: Coordinates::new(first.clone(), mark.offset),
+        }
     }
 }

@@ -8,9 +8,9 @@ mod restore;
 mod settle;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::claim::Decision;
+use self::restore::Progress;
 use crate::engine::{Candidate, Ledger, Moment};
 use crate::error::Error;
 use crate::key::{Fingerprint, NoIdentity};
@@ -19,9 +19,10 @@ use crate::pipeline::report::Counts;
 use crate::pipeline::settings::{READ_RECORDS_MAX, Settings};
 use crate::pipeline::shared::{Restoring, Shared};
 use crate::pipeline::stop::Stop;
-use crate::record::{NextOffset, Record, TopicPartition};
+use crate::pipeline::work::{Context, Work};
+use crate::record::{NextOffset, TopicPartition};
 use crate::source::{Batch, Reader};
-use crate::store::{Anchor, Mark};
+use crate::store::{Anchor, Gaps, Mark};
 
 /// How long one read waits for records: how late a stop is noticed.
 const READ_WAIT: Duration = Duration::from_millis(50);
@@ -30,36 +31,14 @@ const WINDOW: usize = 256;
 
 /// What a lane does next.
 pub(in crate::pipeline) enum Step {
-    /// A record to handle.
-    Handle(Work),
-    /// A copy that the driver wants to see; it counts as done already.
-    Copy(Work, Option<Vec<u8>>),
+    /// A record to see through.
+    Work(Work),
+    /// A record that waits for another with its key, where the lane need not wait with it.
+    Parked(Work),
+    /// Nothing has come, or nothing may be handed out yet.
+    Idle,
     /// The partition is given up.
     Stopped,
-}
-
-/// A record that has been handed out.
-pub(crate) struct Work {
-    index: usize,
-    batch: Arc<dyn Batch>,
-    pub(in crate::pipeline) candidate: Candidate,
-    pub(in crate::pipeline) decision: Decision,
-    pub(in crate::pipeline) attempt: u32,
-    pub(in crate::pipeline) in_doubt: bool,
-}
-
-impl Work {
-    pub(in crate::pipeline) fn record(&self) -> Option<Record<'_>> {
-        self.batch.record(self.index)
-    }
-
-    pub(in crate::pipeline) fn batch(&self) -> &Arc<dyn Batch> {
-        &self.batch
-    }
-
-    pub(in crate::pipeline) fn index(&self) -> usize {
-        self.index
-    }
 }
 
 /// One record of the window, as far as it is decided without a claim.
@@ -71,18 +50,28 @@ struct Prepared {
 pub(crate) struct Lane {
     ledger: Ledger,
     reader: Box<dyn Reader>,
-    settings: Arc<Settings>,
+    context: Arc<Context>,
     shared: Arc<Shared>,
-    stop: Arc<Stop>,
-    /// Everything below has been settled; what comes again from there is passed over.
+    /// Everything below has been taken in; what comes again from there is passed over.
     position: NextOffset,
+    /// But for these: what was left undone below the head, as far as reading has not come to it.
+    open: Gaps,
+    /// Where the lowest of them began when the lane did.
+    undone_at_start: Option<NextOffset>,
+    /// Behind the last record that was decided about.
+    read_to: NextOffset,
+    /// What the group had committed.
+    committed: NextOffset,
+    /// How long a read waits for records.
+    patience: Duration,
+    /// Counts the records that were taken in.
+    taken: u64,
     /// Below, keys are marked without a handler.
     restore_until: NextOffset,
     /// Until that is done.
     restoring: Option<Restoring>,
-    /// Since when no record has come, while it is.
-    silent_since: Option<Instant>,
-    /// The record settled last.
+    progress: Progress,
+    /// The highest record taken in.
     last: Option<Anchor>,
     /// The record that reading was begun at to see whether the topic is still the same.
     asked_for: Option<i64>,
@@ -124,11 +113,26 @@ impl Lane {
         stop: Arc<Stop>,
     ) -> Self {
         let lease = *beginning.ledger.lease();
+        let open = beginning.ledger.engine().store().gaps(lease.id);
+        let permits = shared.permits().cloned();
+        let context = Context {
+            partition: beginning.ledger.partition().clone(),
+            settings,
+            hasher: Arc::new(beginning.ledger.hasher().clone()),
+            stop,
+            permits,
+        };
         Self {
             position: lease.head.map_or(NextOffset::ZERO, |head| head.next),
+            undone_at_start: open.first(),
+            open,
+            read_to: NextOffset::ZERO,
+            committed: beginning.committed.unwrap_or_default(),
+            patience: READ_WAIT,
+            taken: 0,
             restore_until: beginning.restore_until,
             restoring: beginning.restoring,
-            silent_since: None,
+            progress: Progress::default(),
             last: None,
             asked_for: beginning.asked_for,
             unclear: false,
@@ -136,9 +140,8 @@ impl Lane {
             shows_copies: beginning.shows_copies,
             ledger: beginning.ledger,
             reader: beginning.reader,
-            settings,
+            context: Arc::new(context),
             shared,
-            stop,
             counts: Counts::default(),
             batch: None,
             prepared_to: 0,
@@ -155,16 +158,23 @@ impl Lane {
         self.ledger.partition()
     }
 
-    pub(in crate::pipeline) fn stop(&self) -> &Arc<Stop> {
-        &self.stop
+    pub(in crate::pipeline) fn context(&self) -> &Arc<Context> {
+        &self.context
     }
 
-    pub(in crate::pipeline) fn settings(&self) -> &Arc<Settings> {
-        &self.settings
+    /// How many records were taken in so far.
+    pub(in crate::pipeline) fn taken(&self) -> u64 {
+        self.taken
     }
 
-    pub(in crate::pipeline) fn ledger(&self) -> &Ledger {
-        &self.ledger
+    /// Whether a read waits for records; not while others are under way.
+    pub(in crate::pipeline) fn wait_for_records(&mut self, wait: bool) {
+        self.patience = if wait { READ_WAIT } else { Duration::ZERO };
+    }
+
+    /// What ends the consumer, while this lane still has work under way.
+    pub(in crate::pipeline) fn fail(&self, error: Error) {
+        self.shared.fail(error);
     }
 
     /// Whether the partition is what the store knows: it must reach up to the head.
@@ -187,11 +197,12 @@ impl Lane {
                 self.restore_until
             )));
         }
-        if let Some(head) = head.filter(|head| *head < low) {
+        let done = self.open.first().or(head);
+        if let Some(done) = done.filter(|done| *done < low) {
             tracing::warn!(
-                partition = %self.partition(), from = %head, to = %low,
+                partition = %self.partition(), from = %done, to = %low,
                 "records were deleted before they were handled: up to {} of them",
-                low.get() - head.get(),
+                low.get() - done.get(),
             );
         }
         Ok(())
@@ -207,11 +218,13 @@ impl Lane {
     /// The next record to handle. What needs no handler is settled on the way.
     pub(in crate::pipeline) fn next(&mut self) -> Result<Step, Error> {
         loop {
-            if self.stop.is_set() {
+            if self.context.stop.is_set() {
                 return Ok(Step::Stopped);
             }
             if self.cursor == self.window.len() {
-                self.refill()?;
+                if !self.refill()? {
+                    return Ok(Step::Idle);
+                }
                 continue;
             }
             let index = self.prepared_to - self.window.len() + self.cursor;
@@ -221,8 +234,8 @@ impl Lane {
         }
     }
 
-    /// Prepares the next window of the batch, or reads the next batch.
-    fn refill(&mut self) -> Result<(), Error> {
+    /// Prepares the next window of the batch, or reads the next batch. `false` where nothing came.
+    fn refill(&mut self) -> Result<bool, Error> {
         self.window.clear();
         self.keys.clear();
         (self.cursor, self.answer) = (0, 0);
@@ -234,20 +247,20 @@ impl Lane {
                     && self.has_reached_restored(empty)
                     && !self.restored()?
                 {
-                    return Ok(());
+                    return Ok(false);
                 }
                 self.shared.count(&mut self.counts);
                 // Before the read: librdkafka's memory is free while it is waited for.
                 self.batch = None;
                 self.prepared_to = 0;
-                let batch = self.reader.read(READ_RECORDS_MAX, READ_WAIT)?;
+                let batch = self.reader.read(READ_RECORDS_MAX, self.patience)?;
                 self.batch = Some(Arc::clone(&batch));
                 batch
             }
         };
         let to = (self.prepared_to + WINDOW).min(batch.len());
         for record in (self.prepared_to..to).filter_map(|index| batch.record(index)) {
-            let (identity, no_key) = match self.settings.recipe.identify(&record) {
+            let (identity, no_key) = match self.context.settings.recipe.identify(&record) {
                 Ok(Some(identity)) => (Some(identity), None),
                 Ok(None) => (None, Some(NoIdentity::Missing)),
                 Err(reason) => (None, Some(reason)),
@@ -258,6 +271,6 @@ impl Lane {
         }
         self.prepared_to = to;
         self.looked_at = Some(self.ledger.lookup(&self.keys, &mut self.found)?);
-        Ok(())
+        Ok(!self.window.is_empty())
     }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use super::Lane;
 use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
+use crate::pipeline::settings::{Restore, RestoreProgress};
+use crate::record::NextOffset;
 use crate::store::Mark;
 
 /// How often it is asked whether another partition's restore is over.
@@ -12,23 +14,68 @@ pub(super) const RESTORE_WAIT: Duration = Duration::from_millis(5);
 /// How long a silent partition is waited for before its end is asked for: several of librdkafka's
 /// fetches, each of which the broker answers within half a second.
 const RESTORE_SILENCE: Duration = Duration::from_secs(3);
+/// How often a restore says how far it is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
+
+/// How far a restore has come.
+#[derive(Default)]
+pub(super) struct Progress {
+    from: Option<NextOffset>,
+    keys: u64,
+    said_at: Option<Instant>,
+    /// Since when no record has come.
+    silent_since: Option<Instant>,
+}
 
 impl Lane {
+    /// A record that somebody else has handled: its key counts as done.
     pub(super) fn restore(
         &mut self,
         candidate: &Candidate,
         mark: Option<Mark>,
     ) -> Result<(), Error> {
-        self.settled(candidate);
+        self.say_progress(NextOffset::after(candidate.offset - 1), false);
+        if self.open.at(candidate.offset).is_some() {
+            self.take_in(candidate);
+        } else {
+            self.settled(candidate);
+        }
         self.counts.restored += 1;
-        if mark.is_some() || candidate.fingerprint.is_none() {
+        let ignored = self.context.settings.restore == Restore::Ignore;
+        if ignored || mark.is_some() || candidate.fingerprint.is_none() {
             return Ok(self.ledger.skip(candidate)?);
         }
+        self.progress.keys += 1;
         let fill = self.ledger.mark_only(candidate)?;
         if fill.bytes >= UNIT_BYTES_MAX {
             self.wait_clean()
         } else {
             Ok(())
+        }
+    }
+
+    /// Tells how far the restore is: in the log, and whoever asked to be told.
+    fn say_progress(&mut self, at: NextOffset, done: bool) {
+        let from = *self.progress.from.get_or_insert(at);
+        let said_at = self.progress.said_at.get_or_insert_with(Instant::now);
+        if !done && said_at.elapsed() < PROGRESS_EVERY {
+            return;
+        }
+        *said_at = Instant::now();
+        let progress = RestoreProgress {
+            partition: self.partition().clone(),
+            from,
+            at,
+            to: self.restore_until,
+            keys: self.progress.keys,
+            done,
+        };
+        tracing::info!(
+            partition = %progress.partition, from = %from, at = %at, to = %progress.to,
+            keys = progress.keys, done, "reading the topic for keys that the store does not know"
+        );
+        if let Some(hook) = &self.context.settings.on_restore {
+            hook(&progress);
         }
     }
 
@@ -39,9 +86,10 @@ impl Lane {
             self.wait_clean()?;
             if self.ledger.wait_clean(Duration::ZERO) != Wait::Done {
                 // A stop: nothing is decided any more.
-                self.stop.sleep(RESTORE_WAIT);
+                self.context.stop.sleep(RESTORE_WAIT);
                 return Ok(false);
             }
+            self.say_progress(self.read_to.max(self.position), true);
             self.restoring = None;
         }
         Ok(true)
@@ -51,18 +99,18 @@ impl Lane {
     /// marker, compaction) never comes as a record, and no partition is handled while one of them
     /// is being restored: so a silence ends it too, where the group stands at the partition's end.
     pub(super) fn has_reached_restored(&mut self, empty: bool) -> bool {
-        if self.position >= self.restore_until {
+        if self.read_to >= self.restore_until {
             return true;
         }
         if !empty {
-            self.silent_since = None;
+            self.progress.silent_since = None;
             return false;
         }
-        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        let since = *self.progress.silent_since.get_or_insert_with(Instant::now);
         if since.elapsed() < RESTORE_SILENCE {
             return false;
         }
-        self.silent_since = None;
+        self.progress.silent_since = None;
         // The answer also says that the broker can be reached: else its silence means nothing.
         self.reader
             .watermarks()

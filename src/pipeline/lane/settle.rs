@@ -1,42 +1,56 @@
-//! What comes back from a handler, and the end of the lane.
+//! What becomes of a record that was handed out, and how a lane ends.
 
-use super::{Lane, READ_WAIT, Work};
+use super::{Lane, READ_WAIT};
+use crate::claim::Decision;
 use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
-use crate::error::{BoxError, Error};
-use crate::handler::Delivery;
-use crate::record::{NextOffset, Record};
+use crate::error::Error;
+use crate::pipeline::work::{Errand, Finished, Outcome, Work};
+use crate::record::NextOffset;
 
 impl Lane {
-    /// What a handler is shown of a record.
-    pub(in crate::pipeline) fn delivery<'a>(
-        &'a self,
-        work: &Work,
-        record: Record<'a>,
-    ) -> Delivery<'a> {
-        Delivery {
-            record,
-            attempt: work.attempt,
-            in_doubt: work.in_doubt,
-            recipe: &self.settings.recipe,
-            hasher: self.ledger.hasher(),
+    /// A record has been seen through. `false` where nothing is handed out any more.
+    pub(in crate::pipeline) fn finished(&mut self, finished: Finished) -> Result<bool, Error> {
+        let Finished {
+            work,
+            outcome,
+            retried,
+            unclear,
+        } = finished;
+        self.counts.retried += retried;
+        match outcome {
+            Outcome::Done(result) => self.done(&work, result).map(|()| true),
+            Outcome::Shown => Ok(true),
+            Outcome::Released => {
+                self.unclear |= unclear;
+                self.release(&work);
+                Ok(false)
+            }
+            Outcome::Failed(error) => {
+                self.unclear |= unclear;
+                self.release(&work);
+                Err(error)
+            }
         }
     }
 
+    /// A record was not handled: its key is free again.
+    pub(in crate::pipeline) fn release(&self, work: &Work) {
+        if matches!(work.errand, Errand::Handle) {
+            self.ledger.release(&work.candidate);
+        }
+    }
+
+    /// Behind the highest record that was settled.
+    pub(in crate::pipeline) fn settled_to(&self) -> NextOffset {
+        self.ledger.settled_to()
+    }
+
     /// The effect has happened. Returns when another may: at most so many are uncommitted.
-    pub(in crate::pipeline) fn done(
-        &mut self,
-        work: &Work,
-        result: Option<Box<[u8]>>,
-    ) -> Result<(), Error> {
+    fn done(&mut self, work: &Work, result: Option<Box<[u8]>>) -> Result<(), Error> {
         let fill = self.ledger.done_fill(&work.candidate, result)?;
         self.settled(&work.candidate);
-        self.unclear = false;
-        self.counts.add(work.decision);
-        if work.in_doubt {
-            self.counts.in_doubt += 1;
-        }
-        self.doubt.step();
-        let max = self.settings.uncommitted_records_max;
+        self.count_handled(work);
+        let max = self.context.settings.uncommitted_records_max;
         if fill.open == max.div_ceil(2) {
             // Half is written while the other half is filled.
             self.ledger.urge();
@@ -51,7 +65,7 @@ impl Lane {
                 match self.ledger.wait_uncommitted(max / 2, READ_WAIT) {
                     // No effect may follow one whose mark cannot be written.
                     Wait::Closed => return Err(self.ledger.fenced().into()),
-                    Wait::TimedOut if !self.stop.is_set() => self.ledger.urge(),
+                    Wait::TimedOut if !self.context.stop.is_set() => self.ledger.urge(),
                     Wait::TimedOut | Wait::Done => break,
                 }
             }
@@ -59,34 +73,36 @@ impl Lane {
         Ok(())
     }
 
+    fn count_handled(&mut self, work: &Work) {
+        self.counts.add(work.decision);
+        if work.in_doubt {
+            self.counts.in_doubt += 1;
+        }
+        self.doubt.step();
+    }
+
     /// A record has been decided about for good.
     pub(super) fn settled(&mut self, candidate: &Candidate) {
-        self.position = NextOffset::after(candidate.offset);
-        self.last = Some(candidate.anchor());
-    }
-
-    /// An attempt ended without saying whether its effect happened.
-    pub(in crate::pipeline) fn unclear(&mut self) {
-        self.unclear = true;
-    }
-
-    pub(in crate::pipeline) fn retried(&mut self) {
-        self.counts.retried += 1;
-    }
-
-    /// The record was not handled: its key is free again.
-    pub(in crate::pipeline) fn release(&self, work: &Work) {
-        self.ledger.release(&work.candidate);
-    }
-
-    /// No attempt is left: the key is free again, and this is what ends the consumer.
-    pub(in crate::pipeline) fn give_up(&self, work: &Work, source: BoxError) -> Error {
-        self.release(work);
-        Error::Handler {
-            at: self.coordinates(work.candidate.offset),
-            attempts: work.attempt,
-            source,
+        let behind = NextOffset::after(candidate.offset);
+        if behind >= self.position {
+            self.position = behind;
+            self.last = Some(candidate.anchor());
         }
+    }
+
+    /// Records that are handed out may take effect while so many others have no durable mark yet.
+    pub(in crate::pipeline) fn has_room_beside(&self, under_way: usize) -> bool {
+        let max = self.context.settings.uncommitted_records_max;
+        let has_room = under_way + self.ledger.uncommitted() < max;
+        if !has_room {
+            self.ledger.urge();
+        }
+        has_room
+    }
+
+    /// Waits until something has become durable, or nothing will any more.
+    pub(in crate::pipeline) async fn more_durable(&self) {
+        self.ledger.changed().await;
     }
 
     /// Waits until all that was settled is durable, or until a stop.
@@ -95,10 +111,18 @@ impl Lane {
         loop {
             match self.ledger.wait_clean(READ_WAIT) {
                 Wait::Closed => return Err(self.ledger.fenced().into()),
-                Wait::TimedOut if !self.stop.is_set() => self.ledger.urge(),
+                Wait::TimedOut if !self.context.stop.is_set() => self.ledger.urge(),
                 Wait::TimedOut | Wait::Done => return Ok(()),
             }
         }
+    }
+
+    /// A copy is passed over.
+    pub(super) fn skip(&mut self, candidate: &Candidate, decision: Decision) -> Result<(), Error> {
+        self.ledger.skip(candidate)?;
+        self.settled(candidate);
+        self.counts.add(decision);
+        Ok(())
     }
 
     /// Ends the lane: commits what is left, and closes the lease in order.
@@ -107,7 +131,7 @@ impl Lane {
         // The reader first: nobody else may read the partition's queue while it is held.
         drop(self.reader);
         let committed = if self.unclear {
-            // The record in hand may have taken effect: the next lease is in doubt.
+            // A record may have taken effect without a mark: the next lease is in doubt.
             self.ledger.finish_in_doubt()?
         } else {
             self.ledger.finish()?

@@ -1,0 +1,140 @@
+//! A record that a lane has handed out, and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+
+use super::settings::{Ordering, Settings};
+use super::stop::Stop;
+use crate::claim::Decision;
+use crate::engine::Candidate;
+use crate::error::Error;
+use crate::handler::Delivery;
+use crate::key::Fingerprinter;
+use crate::record::{Coordinates, Record, TopicPartition};
+use crate::source::Batch;
+
+/// A record that has been handed out.
+pub(crate) struct Work {
+    pub(super) index: usize,
+    pub(super) batch: Arc<dyn Batch>,
+    pub(super) candidate: Candidate,
+    pub(super) decision: Decision,
+    pub(super) in_doubt: bool,
+    pub(super) errand: Errand,
+    /// Counts what was taken in: how far behind the first of all it comes.
+    pub(super) order: u64,
+}
+
+impl Work {
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        self.batch.record(self.index)
+    }
+}
+
+/// What is to be done about it.
+pub(super) enum Errand {
+    /// It is to be handled.
+    Handle,
+    /// A copy that counts as done already, to be shown with what its first one recorded.
+    Show(Option<Vec<u8>>),
+}
+
+/// What came of it.
+pub(super) struct Finished {
+    pub(super) work: Work,
+    pub(super) outcome: Outcome,
+    /// Attempts that failed and were followed by another.
+    pub(super) retried: u64,
+    /// An attempt ended without saying whether its effect happened.
+    pub(super) unclear: bool,
+}
+
+pub(super) enum Outcome {
+    /// It took effect.
+    Done(Option<Box<[u8]>>),
+    /// A copy was shown.
+    Shown,
+    /// It was not handled: the partition is given up, or nobody handles any more.
+    Released,
+    /// It cannot be handled, and this ends the consumer.
+    Failed(Error),
+}
+
+/// What the futures of a lane need of it.
+pub(crate) struct Context {
+    pub(super) partition: TopicPartition,
+    pub(super) settings: Arc<Settings>,
+    pub(super) hasher: Arc<Fingerprinter>,
+    pub(super) stop: Arc<Stop>,
+    /// As many as may be handled at once in all partitions, where that is bounded.
+    pub(super) permits: Option<Arc<Semaphore>>,
+}
+
+/// Held while a record is handled.
+pub(super) struct Permit<'a>(
+    #[expect(dead_code, reason = "held, not read")] Option<SemaphorePermit<'a>>,
+);
+
+impl Context {
+    /// What a handler is shown of a record.
+    pub(super) fn delivery<'a>(
+        &'a self,
+        work: &'a Work,
+        record: Record<'a>,
+        attempt: u32,
+    ) -> Delivery<'a> {
+        Delivery {
+            record,
+            attempt,
+            in_doubt: work.in_doubt,
+            recipe: &self.settings.recipe,
+            hasher: &self.hasher,
+        }
+    }
+
+    /// A place among those that are handled at once; `None` once nothing is any more.
+    pub(super) async fn permit(&self) -> Option<Permit<'_>> {
+        let Some(permits) = &self.permits else {
+            return Some(Permit(None));
+        };
+        tokio::select! {
+            permit = permits.acquire() => Some(Permit(permit.ok())),
+            () = self.given_up().cancelled() => None,
+        }
+    }
+
+    /// Waits before the next attempt; says whether there is none.
+    ///
+    /// A stop ends the pause. In order, nothing behind the record was done, and it is left for
+    /// later. Out of order something was, which another member would do again if this one were
+    /// left: so it is tried once more.
+    pub(super) async fn pause(&self, pause: Duration) -> bool {
+        if self.stop.is_set() {
+            return true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => self.stop.is_set() && self.in_order(),
+            () = self.stop.token().cancelled() => self.in_order(),
+        }
+    }
+
+    fn in_order(&self) -> bool {
+        self.settings.ordering == Ordering::Partition
+    }
+
+    /// Set when nothing new is begun, not even what others wait for.
+    fn given_up(&self) -> &CancellationToken {
+        if self.in_order() {
+            self.stop.token()
+        } else {
+            self.stop.late()
+        }
+    }
+
+    pub(super) fn coordinates(&self, offset: i64) -> Coordinates {
+        Coordinates::new(self.partition.clone(), offset)
+    }
+}
