@@ -29,6 +29,7 @@ impl Gaps {
     }
 
     /// The gaps, from the lowest up.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Gap> + '_ {
         self.0.iter().copied()
     }
@@ -136,6 +137,7 @@ impl Gaps {
 }
 
 #[cfg(test)]
+#[expect(clippy::cast_possible_wrap, reason = "offsets below a hundred")]
 mod tests {
     use proptest::prelude::*;
 
@@ -168,24 +170,25 @@ mod tests {
     proptest! {
         #[test]
         fn gaps_are_what_a_list_of_offsets_would_be(
-            steps in prop::collection::vec((0_i64..40, 1_i64..6, any::<bool>()), 1..12),
-            below in 0_i64..45,
-            single in prop::collection::btree_map(0_i64..50, any::<bool>(), 0..6),
+            steps in prop::collection::vec((0_usize..40, 1_usize..6, any::<bool>()), 1..12),
+            below in 0_usize..45,
+            single in prop::collection::btree_map(0_usize..50, any::<bool>(), 0..6),
         ) {
             let mut gaps = Gaps::default();
             let mut list = [None; 60];
             for (from, len, forgotten) in steps {
-                gaps.open(gap(from, from + len, forgotten));
-                for place in &mut list[from as usize..(from + len) as usize] {
+                let end = from + len;
+                gaps.open(gap(from as i64, end as i64, forgotten));
+                for place in &mut list[from..end] {
                     *place = Some(place.unwrap_or(false) || forgotten);
                 }
             }
-            gaps.close_below(below);
-            list[..below as usize].fill(None);
+            gaps.close_below(below as i64);
+            list[..below].fill(None);
             let next = NextOffset::new(50).unwrap();
-            let gaps = gaps.with(single.iter().map(|(offset, forgotten)| (*offset, *forgotten)));
+            let gaps = gaps.with(single.iter().map(|(offset, forgotten)| (*offset as i64, *forgotten)));
             for (offset, forgotten) in single {
-                let place = &mut list[offset as usize];
+                let place = &mut list[offset];
                 *place = Some(place.unwrap_or(false) || forgotten);
             }
             prop_assert!(gaps.fit_below(next));

@@ -193,8 +193,8 @@ impl<W: Worker> Flight<'_, W> {
     /// At the end: nothing is begun but what lies before something that was, so that no other
     /// member finds it undone and does what lies behind it once more.
     fn is_over(&mut self, lane: &Lane) -> bool {
-        let late = self.failed || self.context.stop.late().is_cancelled();
-        let keep = if late {
+        let at_once = self.failed || self.context.stop.late().is_cancelled();
+        let keep = if at_once {
             -1
         } else {
             self.highest.max(lane.settled_to().get() - 1)

@@ -48,16 +48,12 @@ impl Waiting {
     /// Takes the place of a key: the record comes back where it is free.
     pub(super) fn enqueue(&mut self, key: Option<Fingerprint>, work: Work) -> Option<Work> {
         let Some(key) = key else { return Some(work) };
-        match self.behind.get_mut(&key) {
-            Some(queue) => {
-                queue.push_back(work);
-                None
-            }
-            None => {
-                self.behind.insert(key, VecDeque::new());
-                Some(work)
-            }
+        if let Some(queue) = self.behind.get_mut(&key) {
+            queue.push_back(work);
+            return None;
         }
+        self.behind.insert(key, VecDeque::new());
+        Some(work)
     }
 
     /// The record with this key that was being handled is over: the next one.

@@ -61,46 +61,52 @@ impl Lane {
         if let Some(reason) = no_key {
             return self.keyless(index, candidate, reason).map(Some);
         }
+        self.decide_by_key(index, candidate, mark)
+    }
+
+    fn decide_by_key(
+        &mut self,
+        index: usize,
+        candidate: Candidate,
+        mark: Option<Mark>,
+    ) -> Result<Option<Step>, Error> {
         let id = self.ledger.lease().id;
         let look = match mark.filter(|mark| answers_for(mark, id, candidate.offset)) {
             Some(mark) => self.ledger.known(&candidate, mark, true),
             None => self.ledger.claim(&candidate, self.looked_at)?,
         };
-        match look {
-            Look::New => self.hand_out(index, candidate, Decision::New).map(Some),
+        Ok(match look {
+            Look::New => {
+                let work = self.hand_out(index, candidate, Decision::New);
+                Some(work.map_or(Step::Stopped, Step::Work))
+            }
             Look::Known {
                 decision,
                 mark,
                 durable,
-            } => match self.copy(&candidate, decision, mark, durable)? {
-                Copied::NotYet => Ok(None),
-                Copied::Passed => {
-                    self.advance(&candidate);
-                    Ok(None)
-                }
-                Copied::ToShow(result) => {
-                    self.advance(&candidate);
-                    let errand = Errand::Show(result);
-                    Ok(self
-                        .work(index, candidate, decision, errand)
-                        .map(Step::Work))
-                }
-            },
+            } => {
+                let errand = match self.copy(&candidate, decision, mark, durable)? {
+                    Copied::NotYet => return Ok(None),
+                    Copied::Passed => None,
+                    Copied::ToShow(result) => Some(Errand::Show(result)),
+                };
+                self.advance(&candidate);
+                errand
+                    .and_then(|errand| self.work(index, candidate, decision, errand))
+                    .map(Step::Work)
+            }
             Look::Busy if self.is_in_order() => {
                 // Its holder may itself wait for one of ours: those must become durable first.
                 self.ledger.urge();
                 // Not forever: a stop must be noticed, and then the record is left for later.
                 let _free = self.ledger.wait_free(&candidate, READ_WAIT);
-                Ok(None)
+                None
             }
             Look::Busy => {
-                let step = self.hand_out(index, candidate, Decision::New)?;
-                Ok(Some(match step {
-                    Step::Work(work) => Step::Parked(work),
-                    other => other,
-                }))
+                let work = self.hand_out(index, candidate, Decision::New);
+                Some(work.map_or(Step::Stopped, Step::Parked))
             }
-        }
+        })
     }
 
     fn is_in_order(&self) -> bool {
@@ -126,17 +132,11 @@ impl Lane {
         self.read_to = NextOffset::after(candidate.offset);
     }
 
-    /// Takes a new record in, and moves behind it.
-    fn hand_out(
-        &mut self,
-        index: usize,
-        candidate: Candidate,
-        decision: Decision,
-    ) -> Result<Step, Error> {
+    /// Takes a new record in, and moves behind it. `None` only where its batch is gone: a bug.
+    fn hand_out(&mut self, index: usize, candidate: Candidate, decision: Decision) -> Option<Work> {
         self.advance(&candidate);
         self.take_in(&candidate);
-        let work = self.work(index, candidate, decision, Errand::Handle);
-        Ok(work.map_or(Step::Stopped, Step::Work))
+        self.work(index, candidate, decision, Errand::Handle)
     }
 
     /// From here on the record is this lane's to settle, whatever is settled behind it.
@@ -248,7 +248,10 @@ impl Lane {
         reason: NoIdentity,
     ) -> Result<Step, Error> {
         match self.context.settings.missing_key {
-            MissingKey::PassThrough => self.hand_out(index, candidate, Decision::MissingKey),
+            MissingKey::PassThrough => {
+                let work = self.hand_out(index, candidate, Decision::MissingKey);
+                Ok(work.map_or(Step::Stopped, Step::Work))
+            }
             MissingKey::Reject => Err(Error::MissingKey {
                 at: self.context.coordinates(candidate.offset),
                 source: reason,

@@ -89,7 +89,7 @@ pub(super) fn a_unit_that_changes_nothing_is_refused(store: &dyn Store) {
     store.bind(&owner()).unwrap();
     let lease = store.lease(&orders(0)).unwrap();
     let [early, filler] = late(&lease);
-    store.commit(&[early.clone()]).unwrap();
+    store.commit(std::slice::from_ref(&early)).unwrap();
     let idle = CommitUnit {
         gaps: early.gaps,
         ..filler.clone()

@@ -1,33 +1,26 @@
-//! The front door: [`IdempotentConsumer`] and its builder.
+//! What can be chosen of a consumer, and what of it is refused.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
-
+use super::IdempotentConsumer;
 use crate::audit;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
+use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe, Scope};
 use crate::pipeline::{
-    CONCURRENCY_DEFAULT, CopyHook, Driver, Driving, HandlerWorker, Mismatch, Ordering, Pull,
-    PullWorker, Report, Restore, RestoreHook, RestoreProgress, Session, Settings,
-    UNCOMMITTED_RECORDS_MAX, drive,
+    CONCURRENCY_DEFAULT, CopyHook, Mismatch, Ordering, Restore, RestoreHook, RestoreProgress,
+    Settings, UNCOMMITTED_RECORDS_MAX,
 };
 use crate::retry::RetryPolicy;
-use crate::source::Source;
-use crate::source::kafka::{ClientConfig, KafkaSource};
+use crate::source::kafka::ClientConfig;
 use crate::store::{Owner, Store};
 
 /// The longest time that can be chosen.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 /// The most records that can be handled at once.
 const CONCURRENCY_MAX: usize = 1_000_000;
-/// How long the brokers are tried at the start, before the group is joined.
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-
 /// What [`IdempotentConsumer::builder`] gives: first the topics and the key, then the choices that
 /// have defaults, then the store.
 #[must_use]
@@ -50,16 +43,8 @@ pub struct Builder {
     drain_limit: Option<Duration>,
 }
 
-/// A consumer group member whose records take effect once.
-pub struct IdempotentConsumer {
-    config: ClientConfig,
-    topics: Vec<String>,
-    engine: Engine,
-    settings: Settings,
-}
-
 impl Builder {
-    fn new(config: ClientConfig) -> Self {
+    pub(super) fn new(config: ClientConfig) -> Self {
         Self {
             config,
             topics: Vec::new(),
@@ -308,92 +293,4 @@ fn half_a_session(config: &ClientConfig) -> Duration {
         .get("session.timeout.ms")
         .and_then(|ms| ms.parse().ok());
     Duration::from_millis(session_ms.unwrap_or(45_000) / 2)
-}
-
-impl IdempotentConsumer {
-    /// Starts from an rdkafka configuration, in librdkafka's names. It is audited by
-    /// [`build`](Builder::build); `auto.offset.reset` is `earliest` unless it is set.
-    pub fn builder(config: ClientConfig) -> Builder {
-        Builder::new(config)
-    }
-
-    /// Joins the group and hands every new record to `handler`, until `shutdown` is cancelled or
-    /// something fails. Then work in hand is finished and committed, and the group is left.
-    ///
-    /// Must be called in a Tokio runtime, whose timers and sockets the handler may use. Dropping
-    /// the future stops the consumer as `shutdown` does.
-    ///
-    /// # Errors
-    /// What ended it; see [`Error`].
-    pub async fn run<F>(self, handler: F, shutdown: CancellationToken) -> Result<Report, Error>
-    where
-        F: AsyncFn(&Delivery<'_>, &mut Effects) -> HandlerResult + Send + Sync + 'static,
-    {
-        self.run_handler(HandlerFn(handler), shutdown).await
-    }
-
-    /// As [`run`](Self::run), for a [`Handler`] with a name.
-    ///
-    /// # Errors
-    /// What ended it; see [`Error`].
-    pub async fn run_handler(
-        self,
-        handler: impl Handler,
-        shutdown: CancellationToken,
-    ) -> Result<Report, Error> {
-        let stop = shutdown.child_token();
-        let _stop = stop.clone().drop_guard();
-        let shows_copies = self.settings.on_duplicate.is_some();
-        let driver = Driving {
-            worker: HandlerWorker {
-                handler,
-                shows_copies,
-            },
-            runtime: Handle::current(),
-        };
-        let end = self.start(Arc::new(driver), stop);
-        end.await.unwrap_or(Err(Error::Panicked))
-    }
-
-    /// Joins the group and gives the deliveries one by one, for those who own their loop.
-    ///
-    /// Must be called in a Tokio runtime.
-    #[must_use]
-    pub fn pull(self) -> Pull {
-        let shutdown = CancellationToken::new();
-        let (worker, claims) = PullWorker::new();
-        let runtime = Handle::current();
-        let driver = Driving { worker, runtime };
-        let end = self.start(Arc::new(driver), shutdown.clone());
-        Pull::new(claims, end, shutdown)
-    }
-
-    fn start(
-        self,
-        driver: Arc<dyn Driver>,
-        shutdown: CancellationToken,
-    ) -> tokio::task::JoinHandle<Result<Report, Error>> {
-        // A thread of its own for as long as the membership lasts: librdkafka's calls block.
-        tokio::task::spawn_blocking(move || {
-            let source = KafkaSource::new(&self.config, self.topics)?;
-            if let Some(cluster) = source.cluster_id(CONNECT_LIMIT, &|| shutdown.is_cancelled())? {
-                self.engine.store().bind_cluster(&cluster)?;
-            }
-            if shutdown.is_cancelled() {
-                return Ok(Report::default());
-            }
-            let summary = self.engine.store().summary();
-            let reset = self
-                .config
-                .get("auto.offset.reset")
-                .unwrap_or("as configured");
-            tracing::info!(
-                group = self.config.get("group.id"),
-                reset,
-                "joining the group; {summary}"
-            );
-            let session = Arc::new(Session::new(self.engine, self.settings, driver)?);
-            drive(source, &session, &shutdown)
-        })
-    }
 }
