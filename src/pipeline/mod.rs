@@ -2,6 +2,8 @@
 
 mod doubt;
 mod lane;
+#[cfg(test)]
+mod model;
 mod pull;
 mod report;
 mod run;
