@@ -51,6 +51,12 @@ impl Doubt {
         self.left > 0 || offset < self.end.get()
     }
 
+    /// Whether records in doubt may be left: the lease before may have had effects on them, and the
+    /// next one must say so.
+    pub(super) fn is_open(&self) -> bool {
+        self.left > 0
+    }
+
     /// A new record was handled.
     pub(super) fn step(&mut self) {
         self.left = self.left.saturating_sub(1);

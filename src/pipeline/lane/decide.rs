@@ -36,8 +36,9 @@ impl Lane {
         if !self.restored()? {
             return Ok(None);
         }
-        if self.shared.is_restoring() {
-            // Its first may be in a stretch of another partition that is not read yet.
+        if self.shared.is_restoring() || self.shared.has_failed() {
+            // Its first may be in a stretch of another partition that is not read yet, or, after
+            // a failure there, never will be.
             self.stop.sleep(RESTORE_WAIT);
             return Ok(None);
         }

@@ -106,7 +106,7 @@ impl Lane {
         self.shared.count(&mut self.counts);
         // The reader first: nobody else may read the partition's queue while it is held.
         drop(self.reader);
-        let committed = if self.unclear {
+        let committed = if self.unclear || self.doubt.is_open() {
             // The record in hand may have taken effect: the next lease is in doubt.
             self.ledger.finish_in_doubt()?
         } else {
