@@ -237,6 +237,11 @@ impl Ledger {
         self.open.settled_to()
     }
 
+    /// The lowest record that is not settled.
+    pub(crate) fn unfinished(&self) -> NextOffset {
+        self.open.unfinished()
+    }
+
     /// Waits until something has become durable, or nothing will any more.
     pub(crate) async fn changed(&self) {
         self.open.changed().await;

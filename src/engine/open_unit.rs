@@ -189,6 +189,14 @@ impl OpenUnit {
         self.inner().next
     }
 
+    /// The lowest record that is not settled.
+    pub(super) fn unfinished(&self) -> NextOffset {
+        let inner = self.inner();
+        let held = inner.held.keys().next().copied().and_then(NextOffset::new);
+        let lowest = [Some(inner.next), held, inner.gaps.first()];
+        lowest.into_iter().flatten().min().unwrap_or(inner.next)
+    }
+
     /// Adds a record.
     pub(super) fn settle(&self, record: Settled) -> Result<Fill, Unsettled> {
         let mut inner = self.inner();

@@ -7,14 +7,15 @@ use crate::store::Lease;
 /// Which records of a partition are handed out in doubt.
 ///
 /// A run of this store that ends without order leaves at most [`UNCOMMITTED_RECORDS_MAX`] effects of
-/// a partition without marks, and they are the first new records behind its head: work is in order.
-/// So that many are in doubt. Where another member was there last, and how that ended is not known,
-/// everything is that was in the partition when this one took it.
+/// a partition without marks, and they are among the first new records from its lowest unfinished
+/// one on: records are taken in in order, and no more than that at a time. So that many are in
+/// doubt. Where another member was there last, and how that ended is not known, everything is. Not
+/// in doubt is what came into the partition after it was taken.
 pub(super) struct Doubt {
     left: usize,
     elsewhere: bool,
-    /// Where the partition ended when it was taken, if another member was there last.
-    end: NextOffset,
+    /// Where the partition ended when it was taken, once that is known.
+    end: Option<NextOffset>,
 }
 
 impl Doubt {
@@ -30,25 +31,29 @@ impl Doubt {
         Self {
             left,
             elsewhere,
-            end: NextOffset::ZERO,
+            end: None,
         }
     }
 
-    /// Whether another member was there last.
-    pub(super) fn is_elsewhere(&self) -> bool {
-        self.elsewhere
+    /// Whether any record may be in doubt.
+    pub(super) fn is_any(&self) -> bool {
+        self.left > 0 || self.elsewhere
     }
 
     /// The partition ends here now.
     pub(super) fn ends_at(&mut self, high: NextOffset) {
-        if self.elsewhere {
-            self.end = high;
-        }
+        self.end = Some(high);
     }
 
     /// Whether the new record at `offset` is in doubt.
     pub(super) fn covers(&self, offset: i64) -> bool {
-        self.left > 0 || offset < self.end.get()
+        self.is_any() && self.end.is_none_or(|end| offset < end.get())
+    }
+
+    /// Whether records in doubt are left where nothing from `unfinished` on has been handled: the
+    /// lease before may have had effects on them, and the next one must say so.
+    pub(super) fn is_open(&self, unfinished: NextOffset) -> bool {
+        self.is_any() && self.end.is_none_or(|end| unfinished < end)
     }
 
     /// A new record was handled.

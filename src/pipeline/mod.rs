@@ -3,6 +3,8 @@
 mod doubt;
 mod drive;
 mod lane;
+#[cfg(test)]
+mod model;
 mod pull;
 mod report;
 mod run;

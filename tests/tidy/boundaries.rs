@@ -37,7 +37,7 @@ const UNKNOWN: [(&str, &str); 8] = [
     ),
     (
         "src/testkit/",
-        "source pipeline claim handler engine consumer audit retry store key",
+        "source pipeline claim handler engine consumer audit retry",
     ),
 ];
 

@@ -46,8 +46,10 @@ impl Lane {
         if candidate.offset >= self.restore_until.get() && !self.restored()? {
             return Ok(Some(Step::Idle));
         }
-        if self.shared.is_restoring() && gap.is_none_or(|gap| !gap.forgotten) {
-            // Its first may be in a stretch of another partition that is not read yet.
+        let failed = self.shared.has_failed();
+        if failed || self.shared.is_restoring() && gap.is_none_or(|gap| !gap.forgotten) {
+            // Its first may be in a stretch of another partition that is not read yet, or, after
+            // a failure there, never will be.
             if self.is_in_order() {
                 self.context.stop.sleep(RESTORE_WAIT);
             }

@@ -180,7 +180,7 @@ impl Lane {
     /// Whether the partition is what the store knows: it must reach up to the head.
     pub(in crate::pipeline) fn check_topic(&mut self) -> Result<(), Error> {
         let head = self.ledger.lease().head.map(|head| head.next);
-        if head.is_none() && self.restoring.is_none() && !self.doubt.is_elsewhere() {
+        if head.is_none() && self.restoring.is_none() && !self.doubt.is_any() {
             return Ok(());
         }
         let (low, high) = self.reader.watermarks()?;

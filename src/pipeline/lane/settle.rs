@@ -130,7 +130,8 @@ impl Lane {
         self.shared.count(&mut self.counts);
         // The reader first: nobody else may read the partition's queue while it is held.
         drop(self.reader);
-        let committed = if self.unclear {
+        let in_doubt = self.unclear || self.doubt.is_open(self.ledger.unfinished());
+        let committed = if in_doubt {
             // A record may have taken effect without a mark: the next lease is in doubt.
             self.ledger.finish_in_doubt()?
         } else {

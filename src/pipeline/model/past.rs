@@ -1,0 +1,77 @@
+//! Sequences that failed once, as short as they became. Each is run before the random ones, and
+//! often enough for its threads to meet.
+
+use std::time::Duration;
+
+use super::ground::Kind;
+use super::op::{Attempt, Op, Pace};
+use super::walk;
+use crate::testkit::Fault;
+
+const ROUNDS: usize = 20;
+const ALL: u8 = u8::MAX;
+
+fn send(partition: usize) -> Op {
+    Op::Send {
+        partition,
+        attempts: Vec::new(),
+    }
+}
+
+fn rounds(ops: &[Op]) {
+    for _ in 0..ROUNDS {
+        if let Err(why) = walk(Kind::Memory, ops) {
+            panic!("{why}\nafter {ops:#?}");
+        }
+    }
+}
+
+/// The lease after the crash ended in order before the record was handled again, and took the doubt
+/// with it.
+#[test]
+fn doubt_lasts_until_its_records_are_handled() {
+    let attempts = vec![Attempt::Slow, Attempt::Reject];
+    rounds(&[
+        Op::Send {
+            partition: 0,
+            attempts,
+        },
+        Op::Pace(Pace {
+            uncommitted_records_max: 2,
+            linger: Duration::from_secs(3600),
+            shows_copies: false,
+        }),
+        Op::Assign { mask: 0b001 },
+        Op::Settle,
+        Op::Crash,
+        Op::Assign { mask: 0b001 },
+        Op::Settle,
+    ]);
+}
+
+/// A restore that fails ended the wait of the other partitions for it, and a copy of what it had
+/// not read was handled.
+#[test]
+fn a_restore_that_fails_lets_no_other_partition_go_on() {
+    for after in 4..16 {
+        let mut ops: Vec<_> = (0..7).map(|_| send(1)).collect();
+        ops.extend([
+            Op::Again {
+                partition: 0,
+                of: 6,
+                altered: false,
+            },
+            Op::Elsewhere {
+                partition: 1,
+                count: 7,
+            },
+            Op::Plan {
+                after,
+                fault: Fault::Error,
+            },
+            Op::Assign { mask: ALL },
+            Op::Settle,
+        ]);
+        rounds(&ops);
+    }
+}

@@ -1,0 +1,198 @@
+//! What the threads of a consumer and the test share.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cluster::{Cluster, Identity};
+use super::history::{Given, History, Marks, may_commit};
+use super::op::{Attempt, PARTITIONS};
+use crate::engine::Committed;
+use crate::store::Store;
+use crate::testkit::FaultStore;
+
+/// The store under test.
+pub(super) type Faulty = FaultStore<Arc<dyn Store>>;
+
+/// How long anything may take before it counts as hanging.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the group tells its member.
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    Assign(Vec<usize>),
+    Revoke(Vec<usize>, bool),
+}
+
+/// A partition in the member's hands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Where its reader stands.
+    pub(super) next: i64,
+    /// The reader has asked and found nothing: all before is decided about.
+    pub(super) idle: bool,
+    /// It is about to end: no reader waits for records any more.
+    pub(super) closing: bool,
+    /// The offset handled last.
+    pub(super) handled: i64,
+    /// When it was last given records, in ticks of the world.
+    pub(super) read_at: u64,
+}
+
+/// All that changes.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) cluster: Cluster,
+    pub(super) history: History,
+    pub(super) marks: Option<Marks>,
+    pub(super) store: Option<Arc<Faulty>>,
+    pub(super) attempts: HashMap<Identity, VecDeque<Attempt>>,
+    pub(super) commands: VecDeque<Command>,
+    pub(super) given: [Option<Given>; PARTITIONS],
+    pub(super) reading: [Option<Reading>; PARTITIONS],
+    pub(super) refusals: VecDeque<bool>,
+    pub(super) broken: Option<usize>,
+    pub(super) in_hand: usize,
+    ticks: u64,
+    /// Partitions that the session held at some time.
+    pub(super) touched: HashSet<usize>,
+    /// Attempts that were told to fail in this session.
+    pub(super) failures: usize,
+    /// Reading or leaving was told to fail in this session.
+    pub(super) source_failed: bool,
+    /// The session is over.
+    pub(super) ended: bool,
+    pub(super) violation: Option<String>,
+    /// What happened, for whoever reads a failure.
+    pub(super) log: Vec<String>,
+}
+
+impl World {
+    /// Counts what has an order of its own: assignments and reads.
+    pub(super) fn tick(&mut self) -> u64 {
+        self.ticks += 1;
+        self.ticks
+    }
+
+    pub(super) fn violated(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    /// Whether the process counts as dead: nothing it does from here on is seen.
+    pub(super) fn is_dead(&self) -> bool {
+        self.store.as_ref().is_none_or(|store| store.has_crashed())
+    }
+
+    /// The group takes positions in. Says whether it agrees.
+    pub(super) fn commit(&mut self, positions: &[Committed]) -> bool {
+        if self.is_dead() || positions.is_empty() {
+            return true;
+        }
+        let refusal = self.refusals.pop_front();
+        self.log.push(format!("commit {positions:?} {refusal:?}"));
+        if refusal != Some(false) {
+            for committed in positions {
+                self.take_position(committed);
+            }
+        }
+        refusal.is_none()
+    }
+
+    fn take_position(&mut self, committed: &Committed) {
+        let partition = usize::try_from(committed.partition.partition()).unwrap();
+        let next = committed.next.get();
+        let Some(marks) = &self.marks else { return };
+        let verdict = if self.given[partition].is_none() {
+            Err(format!("a position of {partition} that is not assigned"))
+        } else {
+            may_commit(&self.cluster, partition, next, marks)
+        };
+        match verdict {
+            Ok(()) => self.cluster.committed[partition] = Some(next),
+            Err(why) => self.violated(why),
+        }
+    }
+
+    /// Another member handles records of a partition and commits them.
+    pub(super) fn elsewhere(&mut self, partition: usize, count: usize) {
+        let log = &self.cluster.logs[partition];
+        let from = self.cluster.committed[partition].unwrap_or(log.low);
+        if log.changed {
+            return;
+        }
+        let records = log.records.range(from..).take(count);
+        for (offset, record) in records {
+            self.history.elsewhere(record.identity, partition, *offset);
+            self.cluster.committed[partition] = Some(offset + 1);
+        }
+    }
+
+    /// Records in the topic that never took effect.
+    pub(super) fn unhandled(&self) -> Vec<(usize, i64, Identity)> {
+        let logs = self.cluster.logs.iter().enumerate();
+        let records = logs.flat_map(|(partition, log)| {
+            let records = log.records.iter();
+            records.map(move |(offset, record)| (partition, *offset, record.identity))
+        });
+        records
+            .filter(|(_, _, identity)| !self.history.knows(*identity))
+            .collect()
+    }
+
+    /// Whether everything in the topic has taken effect.
+    pub(super) fn is_handled(&self) -> bool {
+        self.unhandled().is_empty()
+    }
+
+    /// Whether everything readable is decided about and no handler runs.
+    pub(super) fn is_settled(&self) -> bool {
+        let quiet = self.reading.iter().zip(&self.cluster.logs);
+        let mut quiet = quiet.filter_map(|(reading, log)| Some((reading.as_ref()?, log)));
+        self.commands.is_empty()
+            && self.in_hand == 0
+            && quiet.all(|(reading, log)| reading.idle && log.from(reading.next).is_none())
+    }
+
+    /// Whether every effect is durable.
+    pub(super) fn is_durable(&self) -> bool {
+        let marks = self.marks.as_ref();
+        marks.is_none_or(|marks| self.history.is_durable(marks))
+    }
+}
+
+/// The world behind its lock.
+#[derive(Default)]
+pub(super) struct Stage {
+    world: Mutex<World>,
+    changed: Condvar,
+}
+
+impl Stage {
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Gives the world up for a moment, until something changes.
+    pub(super) fn pause<'a>(&self, world: MutexGuard<'a, World>) -> MutexGuard<'a, World> {
+        let moment = Duration::from_millis(1);
+        let waited = self.changed.wait_timeout(world, moment);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits for a condition.
+    pub(super) fn wait_for(&self, what: &str, mut holds: impl FnMut(&World) -> bool) {
+        let end = Instant::now() + PATIENCE;
+        let mut world = self.world();
+        while !holds(&world) {
+            if Instant::now() > end {
+                world.violated(format!("waited {PATIENCE:?} for {what}"));
+                return;
+            }
+            world = self.pause(world);
+        }
+    }
+}
