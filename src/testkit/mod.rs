@@ -2,6 +2,8 @@
 
 #[cfg(feature = "testkit")]
 mod broker;
+#[cfg(feature = "testkit")]
+pub mod history;
 mod proxy;
 
 #[cfg(feature = "testkit")]
