@@ -1,0 +1,113 @@
+//! The parent's handle on a member.
+
+use std::env;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use crate::broker;
+use crate::member::{ORDERS, Orders};
+
+/// Too much for a disk is an error for the process, not its end.
+const WRAPPER: &str = "trap '' XFSZ; exec \"$@\"";
+const LOG_SHOWN_BYTES: usize = 4_000;
+
+pub(crate) struct Process {
+    pub(crate) name: String,
+    child: Child,
+    store: PathBuf,
+    log: PathBuf,
+}
+
+impl Process {
+    pub(crate) fn start(orders: &Orders, log: &Path) -> Self {
+        let log_file = File::options().create(true).append(true).open(log).unwrap();
+        let child = Command::new("sh")
+            .args(["-c", WRAPPER, "sh"])
+            .arg(env::current_exe().unwrap())
+            .args(["--exact", "member::role", "--nocapture", "--test-threads=1"])
+            .env(ORDERS, serde_json::to_string(orders).unwrap())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(log_file)
+            .spawn()
+            .unwrap();
+        Self {
+            name: orders.name.clone(),
+            child,
+            store: orders.store.clone(),
+            log: log.to_owned(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn assert_running(&mut self) {
+        let ended = self.child.try_wait().unwrap();
+        assert!(
+            ended.is_none(),
+            "{} ended: {ended:?}\n{}",
+            self.name,
+            self.said()
+        );
+    }
+
+    /// SIGKILL, and the end of it.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.id().to_string();
+        run("kill", &["-s", name, &id]);
+    }
+
+    /// From now on no file of the process can grow beyond what its store's log has.
+    pub(crate) fn fill_disk(&self) {
+        let log = self.store.join("log").join("db");
+        let size = std::fs::metadata(&log).unwrap().len();
+        let id = self.id().to_string();
+        run("prlimit", &["--pid", &id, &format!("--fsize={size}")]);
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let mut status = None;
+        broker::wait_for(&format!("the end of {}", self.name), || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Stops it in order.
+    pub(crate) fn stop(mut self) {
+        drop(self.child.stdin.take());
+        let status = self.end();
+        assert!(status.success(), "{}: {status}\n{}", self.name, self.said());
+    }
+
+    /// The end of what it has logged.
+    pub(crate) fn said(&self) -> String {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let start = log.len().saturating_sub(LOG_SHOWN_BYTES);
+        String::from_utf8_lossy(&log[start..]).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn run(program: &str, args: &[&str]) {
+    let status = Command::new(program).args(args).status().unwrap();
+    assert!(status.success(), "{program} {args:?}: {status}");
+}
