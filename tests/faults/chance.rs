@@ -50,4 +50,13 @@ impl Chance {
     pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len())]
     }
+
+    pub(crate) fn shuffled<T: Copy>(&mut self, list: &[T]) -> Vec<T> {
+        let mut left = list.to_vec();
+        let mut mixed = Vec::new();
+        while !left.is_empty() {
+            mixed.push(left.swap_remove(self.below(left.len())));
+        }
+        mixed
+    }
 }

@@ -1,6 +1,7 @@
 //! The members of a group, and what they did.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use idempotent_consumer::testkit::history::{Collector, Positions, Rules, Summary};
@@ -49,6 +50,12 @@ impl<'a> Fleet<'a> {
             collector: Collector::start().unwrap(),
             started: Cell::new(0),
         }
+    }
+
+    /// The same with its members behind a proxy.
+    pub(crate) fn behind(self, proxy: SocketAddr) -> Self {
+        let bootstrap = proxy.to_string();
+        Self { bootstrap, ..self }
     }
 
     pub(crate) fn start(&self, name: &str) -> Process {
@@ -116,6 +123,14 @@ impl<'a> Fleet<'a> {
                 positions.get(partition).copied().unwrap_or(0) >= *end
             };
             ends.iter().all(passed)
+        });
+    }
+
+    /// Waits until the broker counts so many members, and all have their partitions.
+    pub(crate) fn wait_complete(&self, members: usize) {
+        broker::wait_for(&format!("{} to be complete", self.group), || {
+            let group = broker::group_state(self.kafka, &self.group);
+            group == Some(("Stable".to_owned(), members))
         });
     }
 

@@ -21,9 +21,11 @@ mod chance;
 mod crash_loop;
 mod fleet;
 mod member;
+mod nemesis;
 mod process;
 mod protocol;
 mod three_processes;
+mod weather;
 
 /// A dead member is noticed soon where its settings say so, and a heartbeat of the broker's own
 /// protocol does not take five seconds.

@@ -20,7 +20,7 @@ const AT_WORK: usize = 20;
 
 /// So long that a loaded machine ends no session.
 const LONG: Duration = Duration::from_secs(20);
-const SHORT: Duration = Duration::from_millis(1_500);
+const SHORT: Duration = Duration::from_secs(3);
 
 /// Has each member restarted once by `restart`, which also gets the others, and checks the end.
 fn restarted_in_turn(

@@ -110,6 +110,18 @@ pub(crate) fn committed(kafka: &Kafka, group: &str, topic: &str) -> Vec<Option<i
         .collect()
 }
 
+/// The state of a classic group and the number of its members; `None` where the broker has no
+/// answer now.
+pub(crate) fn group_state(kafka: &Kafka, group: &str) -> Option<(String, usize)> {
+    let client: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", kafka.bootstrap())
+        .create()
+        .unwrap();
+    let list = client.fetch_group_list(Some(group), DEADLINE).ok()?;
+    let group = list.groups().first()?;
+    Some((group.state().to_owned(), group.members().len()))
+}
+
 /// Waits until the group has committed all that is in the topic.
 pub(crate) fn wait_caught_up(kafka: &Kafka, group: &str, topic: &str) {
     let ends = kafka.end_offsets(topic);

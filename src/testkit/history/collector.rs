@@ -94,6 +94,12 @@ impl Collector {
         self.board.lock().history.effects_of(member)
     }
 
+    /// Whether a process has begun to report.
+    #[must_use]
+    pub fn has_started(&self, process: u32) -> bool {
+        self.board.lock().history.run_of(process).is_some()
+    }
+
     /// A process has ended without order, and its parent has seen it end. Waits until all of its
     /// reports are in the history; one that never reported is no matter. `positions` is what the
     /// group had committed at some moment before.
