@@ -57,12 +57,13 @@ struct Nemesis<'a> {
     members: Vec<Member>,
     chance: Chance,
     counts: BTreeMap<String, usize>,
+    start: Instant,
 }
 
 impl Nemesis<'_> {
     /// Some weather, with some blows in it, and then the calm in which all find together again.
     fn storm(&mut self, weather: Weather) {
-        self.count(&format!("{weather:?}"));
+        self.tell(&format!("{weather:?}"), "");
         // Read while the broker can be asked.
         let positions = self.fleets.each_ref().map(Fleet::positions);
         let rough = weather != Weather::Calm;
@@ -83,7 +84,8 @@ impl Nemesis<'_> {
         self.settle(&positions);
     }
 
-    fn count(&mut self, name: &str) {
+    fn tell(&mut self, name: &str, whom: &str) {
+        println!("{:7.1?} {name} {whom}", self.start.elapsed());
         *self.counts.entry(name.to_owned()).or_default() += 1;
     }
 
@@ -98,6 +100,9 @@ impl Nemesis<'_> {
             return;
         }
         member.process.assert_running();
+        let name = member.process.name.clone();
+        self.tell(&format!("{blow:?}"), &name);
+        let member = &mut self.members[at];
         match blow {
             Blow::Freeze => {
                 self.interrupt(&self.members[at], positions);
@@ -113,7 +118,7 @@ impl Nemesis<'_> {
             }
             Blow::Kill | Blow::OrderlyRestart => {
                 let member = self.members.remove(at);
-                let (fleet, name) = (member.fleet, member.process.name.clone());
+                let fleet = member.fleet;
                 if blow == Blow::Kill {
                     self.fleets[fleet].kill(member.process, positions[fleet].clone());
                 } else if rough {
@@ -127,7 +132,6 @@ impl Nemesis<'_> {
                 }
             }
         }
-        self.count(&format!("{blow:?}"));
     }
 
     fn start(&mut self, fleet: usize, name: &str) {
@@ -200,6 +204,7 @@ fn no_fault_and_no_mix_of_faults_loses_a_key_or_repeats_one_that_was_not_in_flig
         members: Vec::new(),
         chance: Chance::told(&topic),
         counts: BTreeMap::new(),
+        start: Instant::now(),
     };
     let pause = Duration::from_millis(100);
     let feed = Feed::start(&kafka, &topic, PARTITIONS, KEYS_MAX, pause);
