@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::feed::Feed;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Work};
 use crate::protocol::Protocol;
 use crate::{admin, broker};
 
@@ -24,17 +24,17 @@ fn kills() -> usize {
 
 /// Kills a lone member `percent` of a hundred times, each at a moment of its own: most at work,
 /// some at their start.
-fn killed_at_any_moment(protocol: Protocol, session: Duration, percent: usize) {
+fn killed_at_any_moment(protocol: Protocol, session: Duration, work: Work, percent: usize) {
     let Some(kafka) = broker::shared() else {
         return;
     };
     let topic = admin::topic(
         &kafka,
-        &format!("crash-loop-{}", protocol.name()),
+        &format!("crash-loop-{}-{work:?}", protocol.name()),
         i32::try_from(PARTITIONS).unwrap(),
     );
     let mut chance = Chance::told(&topic);
-    let fleet = Fleet::new(&kafka, &topic, &topic, protocol, session);
+    let fleet = Fleet::new(&kafka, &topic, &topic, protocol, session).working(work);
     let pause = Duration::from_millis(100);
     let feed = Feed::start(&kafka, &topic, PARTITIONS, KEYS_MAX, pause);
     for _ in 0..kills() * percent / 100 {
@@ -61,17 +61,31 @@ fn killed_at_any_moment(protocol: Protocol, session: Duration, percent: usize) {
 }
 
 #[test]
-fn each_key_takes_effect_once_and_again_only_if_in_flight_when_a_static_member_is_killed() {
-    killed_at_any_moment(Protocol::Static, Duration::from_secs(6), 60);
+fn a_static_member_killed_at_any_moment_repeats_only_what_was_in_flight() {
+    killed_at_any_moment(Protocol::Static, Duration::from_secs(6), Work::InTurn, 30);
 }
 
 #[test]
-fn each_key_takes_effect_once_and_again_only_if_in_flight_when_a_member_is_killed() {
-    killed_at_any_moment(Protocol::Range, Duration::from_secs(1), 25);
+fn a_static_member_killed_with_gaps_in_its_work_repeats_only_what_was_in_flight() {
+    killed_at_any_moment(Protocol::Static, Duration::from_secs(6), Work::AtOnce, 30);
 }
 
 #[test]
-fn each_key_takes_effect_once_and_again_only_if_in_flight_when_a_consumer_protocol_member_is_killed()
- {
-    killed_at_any_moment(Protocol::Consumer, Duration::from_millis(1_500), 15);
+fn a_member_killed_at_any_moment_repeats_only_what_was_in_flight() {
+    killed_at_any_moment(
+        Protocol::Range,
+        Duration::from_secs(1),
+        Work::Alternating,
+        25,
+    );
+}
+
+#[test]
+fn a_member_of_the_consumer_protocol_killed_at_any_moment_repeats_only_what_was_in_flight() {
+    killed_at_any_moment(
+        Protocol::Consumer,
+        Duration::from_millis(1_500),
+        Work::AtOnce,
+        15,
+    );
 }

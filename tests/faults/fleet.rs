@@ -17,12 +17,23 @@ use crate::support::kafka::Kafka;
 pub(crate) const IN_FLIGHT_MAX: usize = 60;
 const FAILING_ONE_IN: u64 = 300;
 
+/// How the records of a partition are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    InTurn,
+    /// `Ordering::Key`, and work that ends in any order.
+    AtOnce,
+    /// Each start has the other of these.
+    Alternating,
+}
+
 pub(crate) struct Fleet<'a> {
     kafka: &'a Kafka,
     topic: String,
     group: String,
     protocol: Protocol,
     session: Duration,
+    work: Work,
     /// Where members find the broker.
     bootstrap: String,
     dir: TempDir,
@@ -45,6 +56,7 @@ impl<'a> Fleet<'a> {
             group: group.to_owned(),
             protocol,
             session,
+            work: Work::InTurn,
             bootstrap: kafka.bootstrap().to_owned(),
             dir: tempfile::tempdir().unwrap(),
             collector: Collector::start().unwrap(),
@@ -56,6 +68,10 @@ impl<'a> Fleet<'a> {
     pub(crate) fn behind(self, proxy: SocketAddr) -> Self {
         let bootstrap = proxy.to_string();
         Self { bootstrap, ..self }
+    }
+
+    pub(crate) fn working(self, work: Work) -> Self {
+        Self { work, ..self }
     }
 
     pub(crate) fn start(&self, name: &str) -> Process {
@@ -79,6 +95,11 @@ impl<'a> Fleet<'a> {
             topic: self.topic.clone(),
             config,
             in_flight_max: IN_FLIGHT_MAX,
+            at_once: match self.work {
+                Work::InTurn => false,
+                Work::AtOnce => true,
+                Work::Alternating => self.started.get() % 2 == 0,
+            },
             failing_one_in: FAILING_ONE_IN,
             seed: self.started.get(),
         };
@@ -140,7 +161,9 @@ impl<'a> Fleet<'a> {
 
     /// Looks at everything that happened.
     pub(crate) fn check(&self, keys: &[String]) -> Summary {
-        let rules = Rules::default().in_flight_max(IN_FLIGHT_MAX);
+        let rules = Rules::default()
+            .in_flight_max(IN_FLIGHT_MAX)
+            .in_order(self.work == Work::InTurn);
         let checked = self.collector.history().check(keys, &rules);
         let summary = checked.unwrap_or_else(|violations| panic!("{}: {violations}", self.group));
         println!("{}: {summary}", self.group);

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use idempotent_consumer::store::SledStore;
 use idempotent_consumer::testkit::history::{Effect, Reporter};
-use idempotent_consumer::{ClientConfig, Delivery, HandlerResult, IdempotentConsumer, key};
+use idempotent_consumer::{
+    ClientConfig, Delivery, HandlerResult, IdempotentConsumer, Ordering, key,
+};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +30,8 @@ pub(crate) struct Orders {
     pub(crate) topic: String,
     pub(crate) config: Config,
     pub(crate) in_flight_max: usize,
+    /// Whether several records of a partition are handled at once, and end in any order.
+    pub(crate) at_once: bool,
     /// The handler of one in so many records fails at first.
     pub(crate) failing_one_in: u64,
     pub(crate) seed: u64,
@@ -35,6 +39,9 @@ pub(crate) struct Orders {
 
 /// So long a handler may take, between the two ends of its effect.
 const HANDLING: Duration = Duration::from_micros(400);
+/// The same where others are handled meanwhile.
+const HANDLING_AT_ONCE: Duration = Duration::from_millis(5);
+const AT_ONCE_MAX: usize = 12;
 
 /// What the child does. Does nothing in a normal run of the tests.
 #[test]
@@ -58,8 +65,9 @@ fn role() {
     });
     let consumer = consumer(&orders);
     let chance = Mutex::new(Chance::from(orders.seed));
+    let at_work = orders.clone();
     let handler = async move |record: &Delivery<'_>, _: &mut _| {
-        handle(record, &reporter, &chance, orders.failing_one_in).await
+        handle(record, &reporter, &chance, &at_work).await
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -74,11 +82,15 @@ fn consumer(orders: &Orders) -> IdempotentConsumer {
     for (key, value) in &orders.config {
         config.set(key, value);
     }
-    IdempotentConsumer::builder(config)
+    let mut builder = IdempotentConsumer::builder(config)
         .topics([&orders.topic])
         .key(key::record_key())
         .uncommitted_records_max(orders.in_flight_max)
-        .offset_interval(Duration::from_millis(100))
+        .offset_interval(Duration::from_millis(100));
+    if orders.at_once {
+        builder = builder.ordering(Ordering::Key).max_concurrency(AT_ONCE_MAX);
+    }
+    builder
         .build(SledStore::open(&orders.store).unwrap())
         .unwrap()
 }
@@ -87,7 +99,7 @@ async fn handle(
     record: &Delivery<'_>,
     reporter: &Reporter,
     chance: &Mutex<Chance>,
-    failing_one_in: u64,
+    orders: &Orders,
 ) -> HandlerResult {
     let open = reporter.begin(&Effect {
         key: String::from_utf8_lossy(record.key().unwrap_or_default()).into_owned(),
@@ -97,13 +109,22 @@ async fn handle(
         in_doubt: record.in_doubt(),
         attempt: record.attempt(),
     })?;
+    let limit = if orders.at_once {
+        HANDLING_AT_ONCE
+    } else {
+        HANDLING
+    };
     let (takes, fails) = {
         let mut chance = chance.lock().unwrap();
-        let fails = record.attempt() == 1 && chance.one_in(failing_one_in);
-        (chance.time_below(HANDLING), fails)
+        let fails = record.attempt() == 1 && chance.one_in(orders.failing_one_in);
+        (chance.time_below(limit), fails)
     };
-    // A part of the runs has timers that fire late; a sleep of microseconds would be a millisecond.
-    std::thread::sleep(takes);
+    if orders.at_once {
+        tokio::time::sleep(takes).await;
+    } else {
+        // A timer would be a millisecond late.
+        std::thread::sleep(takes);
+    }
     if fails {
         return Err("the other side is busy".into());
     }

@@ -13,7 +13,7 @@ use idempotent_consumer::testkit::{FaultProxy, Faults};
 
 use crate::chance::Chance;
 use crate::feed::Feed;
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, Work};
 use crate::process::Process;
 use crate::protocol::Protocol;
 use crate::support::kafka::Kafka;
@@ -190,16 +190,18 @@ fn no_fault_and_no_mix_of_faults_loses_a_key_or_repeats_one_that_was_not_in_flig
     };
     let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
     let topic = admin::topic(&kafka, "nemesis", i32::try_from(PARTITIONS).unwrap());
-    let fleet = |name: &str, protocol| {
+    let fleet = |name: &str, protocol, work| {
         let group = format!("{topic}-{name}");
-        Fleet::new(&kafka, &topic, &group, protocol, SESSION).behind(listen)
+        Fleet::new(&kafka, &topic, &group, protocol, SESSION)
+            .behind(listen)
+            .working(work)
     };
     let mut nemesis = Nemesis {
         kafka: &kafka,
         proxy: &proxy,
         fleets: [
-            fleet("lone", Protocol::Range),
-            fleet("three", Protocol::CooperativeSticky),
+            fleet("lone", Protocol::Range, Work::InTurn),
+            fleet("three", Protocol::CooperativeSticky, Work::Alternating),
         ],
         members: Vec::new(),
         chance: Chance::told(&topic),
