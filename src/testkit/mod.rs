@@ -4,6 +4,8 @@
 mod broker;
 #[cfg(feature = "testkit")]
 mod fault_store;
+#[cfg(feature = "testkit")]
+pub mod history;
 mod proxy;
 
 #[cfg(feature = "testkit")]

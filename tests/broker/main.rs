@@ -7,17 +7,20 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../support/admin.rs"]
+mod admin;
+#[path = "../support/broker.rs"]
+mod broker;
+#[path = "../support/feed.rs"]
+mod feed;
 #[path = "../support/mod.rs"]
 mod support;
 
-mod admin;
 mod batches;
-mod broker;
 mod child;
 mod compaction;
 mod deleted;
 mod faults;
-mod feed;
 mod freezes;
 mod history;
 mod kills;
@@ -30,3 +33,14 @@ mod rewinds;
 mod starts;
 mod static_members;
 mod transactions;
+
+/// Members that die are noticed soon, a heartbeat of the broker's own protocol does not take
+/// five seconds, and the log cleaner looks at once.
+const BROKER_SETTINGS: &[&str] = &[
+    "group.min.session.timeout.ms=1000",
+    "group.consumer.min.heartbeat.interval.ms=200",
+    "group.consumer.heartbeat.interval.ms=200",
+    "group.consumer.min.session.timeout.ms=3000",
+    "group.consumer.session.timeout.ms=30000",
+    "log.cleaner.backoff.ms=100",
+];

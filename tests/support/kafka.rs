@@ -145,8 +145,13 @@ impl Kafka {
 
     /// Stops the broker as an operator would, its data kept, and starts it on the same ports.
     pub(crate) fn restart(&self) {
-        self.control(&["stop"]);
+        self.stop();
         self.resume();
+    }
+
+    /// Stops the broker as an operator would. `resume` brings it back.
+    pub(crate) fn stop(&self) {
+        self.control(&["stop"]);
     }
 
     /// SIGKILL. `resume` brings it back.

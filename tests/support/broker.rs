@@ -1,5 +1,10 @@
 //! The one broker of this binary.
 
+#![allow(
+    dead_code,
+    reason = "two test binaries compile this file, and each uses a part of it"
+)]
+
 use std::ops::Deref;
 use std::sync::{LazyLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -10,20 +15,10 @@ use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use crate::support::kafka::Kafka;
 use crate::support::skip::cannot_run;
 
-/// Members that die are noticed soon, a heartbeat of the broker's own protocol does not take
-/// five seconds, and the log cleaner looks at once.
-const SETTINGS: &[&str] = &[
-    "group.min.session.timeout.ms=1000",
-    "group.consumer.min.heartbeat.interval.ms=200",
-    "group.consumer.heartbeat.interval.ms=200",
-    "group.consumer.min.session.timeout.ms=3000",
-    "group.consumer.session.timeout.ms=30000",
-    "log.cleaner.backoff.ms=100",
-];
 /// For anything that a loaded machine may take its time for.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
-static KAFKA: LazyLock<Option<Kafka>> = LazyLock::new(|| Kafka::start_with(SETTINGS));
+static KAFKA: LazyLock<Option<Kafka>> = LazyLock::new(|| Kafka::start_with(crate::BROKER_SETTINGS));
 /// Held for writing by the test that restarts the broker under everybody.
 static TURN: RwLock<()> = RwLock::new(());
 
@@ -113,6 +108,18 @@ pub(crate) fn committed(kafka: &Kafka, group: &str, topic: &str) -> Vec<Option<i
             _ => None,
         })
         .collect()
+}
+
+/// The state of a classic group and the number of its members; `None` where the broker has no
+/// answer now.
+pub(crate) fn group_state(kafka: &Kafka, group: &str) -> Option<(String, usize)> {
+    let client: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", kafka.bootstrap())
+        .create()
+        .unwrap();
+    let list = client.fetch_group_list(Some(group), DEADLINE).ok()?;
+    let group = list.groups().first()?;
+    Some((group.state().to_owned(), group.members().len()))
 }
 
 /// Waits until the group has committed all that is in the topic.

@@ -1,5 +1,10 @@
 //! Topics of a test's own.
 
+#![allow(
+    dead_code,
+    reason = "two test binaries compile this file, and each uses a part of it"
+)]
+
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;

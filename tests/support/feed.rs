@@ -1,5 +1,10 @@
 //! Producers.
 
+#![allow(
+    dead_code,
+    reason = "two test binaries compile this file, and each uses a part of it"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
