@@ -29,4 +29,5 @@ mod restart;
 mod rewinds;
 mod starts;
 mod static_members;
+mod timestamps;
 mod transactions;

@@ -12,23 +12,27 @@ fn passes(input: &[u8], expected: &[u8]) {
     }
 }
 
+// C095
 #[test]
 fn a_carriage_return_is_kept_and_makes_another_line() {
     passes(b"x\r\nx\n", b"x\r\nx\n");
 }
 
+// C096
 #[test]
 fn a_last_line_without_newline_counts_and_gets_one() {
     passes(b"a\nb", b"a\nb\n");
     passes(b"a\na", b"a\n");
 }
 
+// C097
 #[test]
 fn lines_that_look_like_options_and_blanks_at_the_ends_are_ordinary_lines() {
     let lines = b"-n\n-e\n--help\n--\n-\na\\b\n a\na \na\n\n";
     passes(lines, lines);
 }
 
+// C098
 #[test]
 fn nothing_is_trimmed_and_an_empty_line_is_a_line() {
     passes(b"\t\n\t\n   \n   \n\n\n", b"\t\n   \n\n");
@@ -42,6 +46,7 @@ fn nul_and_bytes_that_are_no_text_are_kept_and_compared() {
     passes(&[&lines[..], lines].concat(), lines);
 }
 
+// C099
 #[test]
 fn the_locale_changes_nothing() {
     let text = "a.b\nab\na b\n-n\n☃\n★\nİ\ni\nI\nı\nß\nss\n가\n각\nx\r\nx\n\t\n \n\n";
@@ -59,6 +64,7 @@ fn the_locale_changes_nothing() {
     }
 }
 
+// C100
 #[test]
 fn a_line_of_eight_mebibytes_passes_whole() {
     let mut input = b"a\n".to_vec();
@@ -68,6 +74,7 @@ fn a_line_of_eight_mebibytes_passes_whole() {
     passes(&input, &input);
 }
 
+// C087
 #[test]
 fn long_lines_that_differ_in_their_last_byte_only_are_two() {
     let line = |length: usize, last: &[u8]| [&vec![b'k'; length][..], last, b"\n"].concat();
@@ -79,6 +86,7 @@ fn long_lines_that_differ_in_their_last_byte_only_are_two() {
     passes(&[&lines[..], &lines].concat(), &lines);
 }
 
+// C063
 #[test]
 fn known_colliding_strings_are_all_distinct() {
     let lines = b"plumless\nbuckeroo\ncostarring\nliquid\n8yn0iYCKYHlIj4-BwPqk\n\
