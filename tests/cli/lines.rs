@@ -2,13 +2,21 @@
 
 use crate::support::{DEDUP, Lab, assert_bytes, read, run};
 
-/// Feeds the input twice: the second time must change nothing.
+/// Feeds the input twice: the second time must change nothing. However the lines are kept.
 #[track_caller]
 fn passes(input: &[u8], expected: &[u8]) {
     let lab = Lab::new();
     for _ in 0..2 {
         lab.feed(input);
         lab.expect_both(expected);
+    }
+    #[cfg(feature = "sled")]
+    {
+        let lab = Lab::new();
+        for _ in 0..2 {
+            assert_eq!(crate::stored::feed(&lab, input), "");
+            assert_bytes(&read(lab.out()), expected, "the out file of a store");
+        }
     }
 }
 
@@ -51,7 +59,7 @@ fn nul_and_bytes_that_are_no_text_are_kept_and_compared() {
 fn the_locale_changes_nothing() {
     let text = "a.b\nab\na b\n-n\n☃\n★\nİ\ni\nI\nı\nß\nss\n가\n각\nx\r\nx\n\t\n \n\n";
     let lines = [text.as_bytes(), b"\xff\n\xfe\n"].concat();
-    for locale in ["C", "C.UTF-8", "en_US.UTF-8", "tr_TR.UTF-8"] {
+    for locale in ["C", "C.UTF-8", "en_US.UTF-8", "tr_TR.UTF-8", "no_SUCH", ""] {
         let lab = Lab::new();
         for _ in 0..2 {
             let finished = run(
