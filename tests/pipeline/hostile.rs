@@ -6,7 +6,7 @@ use idempotent_consumer::key::{self, MissingKey, Recipe};
 use idempotent_consumer::testkit::{EmbeddedBroker, Produced};
 use idempotent_consumer::{Counts, Error};
 
-use crate::raw::{RawRecord, produce_raw};
+use crate::raw::{RawRecord, produce_damaged, produce_raw};
 use crate::scripted::Scripted;
 use crate::support::*;
 
@@ -135,6 +135,27 @@ fn headers_that_cannot_be_read_are_no_identity_and_no_record_is_lost() {
     assert!(error.to_string().contains("orders[0]@0"), "{error}");
     assert_eq!(store.head(0), None);
     assert_eq!(Operator::new(&broker).committed(0), None);
+}
+
+// C017
+#[test]
+fn a_damaged_batch_ends_the_consumer_by_name_and_nothing_behind_it_is_handled() {
+    let (broker, store) = (broker(1), Scripted::new());
+    produce(&broker, 0, &[("before", "a")]);
+    let record = RawRecord {
+        key: Some(b"damaged"),
+        value: Some(b"v"),
+        ..RawRecord::default()
+    };
+    produce_damaged(&broker, &[record]);
+    produce(&broker, 0, &[("behind", "b")]);
+    let running = Running::start(builder(&broker), store.clone(), |_| Ok(()));
+    let effects = running.effects.clone();
+    let error = running.error().to_string();
+    assert!(error.contains("orders[0] failed at offset 1"), "{error}");
+    assert_eq!(effects.list(), ["0:0:before=a"]);
+    assert_eq!(store.head(0), Some(1));
+    assert_eq!(Operator::new(&broker).committed(0), Some(1));
 }
 
 #[test]

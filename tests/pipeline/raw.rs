@@ -20,7 +20,17 @@ pub(crate) struct RawRecord<'a> {
 
 /// Produces to partition 0 and waits for the answer.
 pub(crate) fn produce_raw(broker: &EmbeddedBroker, records: &[RawRecord<'_>]) {
-    let batch = batch(records);
+    send(broker, &batch(records));
+}
+
+/// The same with one bit that is not as it was when the checksum was made.
+pub(crate) fn produce_damaged(broker: &EmbeddedBroker, records: &[RawRecord<'_>]) {
+    let mut batch = batch(records);
+    *batch.last_mut().unwrap() ^= 0x10;
+    send(broker, &batch);
+}
+
+fn send(broker: &EmbeddedBroker, batch: &[u8]) {
     let mut body = Vec::new();
     // No transaction, acks of all, a limit of 10 s, one topic, one partition.
     body.extend_from_slice(&(-1_i16).to_be_bytes());
@@ -30,8 +40,8 @@ pub(crate) fn produce_raw(broker: &EmbeddedBroker, records: &[RawRecord<'_>]) {
     push_string(&mut body, TOPIC);
     body.extend_from_slice(&1_i32.to_be_bytes());
     body.extend_from_slice(&0_i32.to_be_bytes());
-    body.extend_from_slice(&length(&batch).to_be_bytes());
-    body.extend_from_slice(&batch);
+    body.extend_from_slice(&length(batch).to_be_bytes());
+    body.extend_from_slice(batch);
 
     let mut request = Vec::new();
     // Produce, version 7, a number for the answer.
