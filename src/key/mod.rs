@@ -78,8 +78,9 @@ pub fn header(name: impl Into<Arc<str>>) -> Recipe {
 ///
 /// Strings count by their content, numbers and booleans by their text as written: `1`, `1.0` and
 /// `"1"` are three identities, and an integer of any length keeps all its digits. A path that
-/// leads nowhere or to `null` is missing; so is a value that is no JSON, and an object or array
-/// at the end of the path, each with its own reason.
+/// leads nowhere or to `null` is missing; so is a value that is no JSON, an object or array at the
+/// end of the path, and a name on the path that occurs again with another value, each with its own
+/// reason.
 ///
 /// # Errors
 /// A pointer that is neither empty nor starts with `/`, or with a `~` not followed by 0 or 1.
@@ -90,7 +91,8 @@ pub fn json_pointer(pointer: &str) -> Result<Recipe, InvalidPointer> {
 /// The pair of `source` and `id` of a CloudEvents 1.0 event, as its specification demands.
 ///
 /// Read from the headers `ce_source` and `ce_id` (binary mode), or where there are none from the
-/// JSON value's `source` and `id` (structured mode).
+/// JSON value's `source` and `id` (structured mode). Neither may be empty: where one is, the
+/// identity is missing.
 #[must_use]
 pub fn cloud_events() -> Recipe {
     Recipe(Kind::CloudEvents)
@@ -206,6 +208,12 @@ pub enum NoIdentity {
     /// The value is not JSON as far as the pointer had to read it.
     #[error("its value is no JSON: {0}")]
     NotJson(String),
+    /// The value is JSON but no event, or names an attribute twice.
+    #[error("its value is no CloudEvent: {0}")]
+    NotAnEvent(String),
+    /// A name on the pointer's path occurs more than once, with different values.
+    #[error("the JSON pointer {0:?} leads to more than one value")]
+    AmbiguousJson(String),
     /// The pointer leads to an object or an array.
     #[error("the JSON pointer {0:?} leads to an object or an array")]
     NotScalar(String),

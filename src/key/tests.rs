@@ -1,3 +1,5 @@
+mod hostile;
+
 use super::*;
 use crate::record::{Headers, OwnedHeaders, TopicPartition};
 

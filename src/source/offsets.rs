@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(offsets.due(start), None);
     }
 
-    // C034, C035
+    // C032, C034, C035
     #[test]
     fn a_partition_given_up_leaves_nothing_behind() {
         let (mut offsets, start) = (begun(Duration::ZERO), Instant::now());
@@ -183,6 +183,12 @@ mod tests {
         offsets.answered(Ok::<_, ()>(vec![at(0, 10), at(1, 5)]), start);
         offsets.reached(&at(0, 12));
         assert_eq!(offsets.due(start), None);
+        // Nor when the partition comes back, from where its other owner left it.
+        offsets.begin(TopicPartition::new("t", 0), NextOffset::new(50));
+        offsets.reached(&at(0, 12));
+        assert_eq!(offsets.due(start), None);
+        offsets.reached(&at(0, 51));
+        assert_eq!(offsets.due(start), Some(vec![at(0, 51)]));
     }
 
     #[test]

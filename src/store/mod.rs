@@ -8,6 +8,8 @@ mod error;
     expect(dead_code, reason = "in memory only keys are encoded")
 )]
 mod format;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gaps;
 mod index;
 mod memory;

@@ -60,6 +60,7 @@ fn two_hundred_thousand_records_come_without_a_gap_under_eager_rebalances() {
     two_hundred_thousand("batches-range", "range");
 }
 
+// C015
 #[test]
 fn two_hundred_thousand_records_come_without_a_gap_under_cooperative_rebalances() {
     two_hundred_thousand("batches-cooperative", "cooperative-sticky");

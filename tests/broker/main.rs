@@ -32,6 +32,7 @@ mod restart;
 mod rewinds;
 mod starts;
 mod static_members;
+mod timestamps;
 mod transactions;
 
 /// Members that die are noticed soon, a heartbeat of the broker's own protocol does not take

@@ -4,7 +4,7 @@ use crate::history::History;
 use crate::member::{Member, builder, config, sled};
 use crate::{admin, broker, feed};
 
-// C053
+// C053, C054
 #[test]
 fn what_was_sent_to_new_partitions_before_they_were_noticed_is_handled() {
     let Some(kafka) = broker::shared() else {
@@ -31,6 +31,8 @@ fn what_was_sent_to_new_partitions_before_they_were_noticed_is_handled() {
         feed::produce(&kafka, &topic, partition, &new);
         keys.extend(new);
     }
+    // A copy lands where the producer's hash now puts it.
+    feed::produce(&kafka, &topic, 3, &["first"]);
     running.wait(16);
     broker::wait_caught_up(&kafka, &topic, &topic);
     running.stop();

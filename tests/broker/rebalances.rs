@@ -76,6 +76,7 @@ fn consumer_protocol(mut config: ClientConfig) -> ClientConfig {
     config
 }
 
+// C031
 #[test]
 fn members_that_come_and_go_in_order_lose_and_repeat_nothing_on_range() {
     members_come_and_go("range", range);

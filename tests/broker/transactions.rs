@@ -124,6 +124,7 @@ fn set_group(kafka: &SharedBroker, group: &str, topic: &str, next: i64) {
     operator.commit(&list, CommitMode::Sync).unwrap();
 }
 
+// C022
 #[test]
 fn a_restore_comes_to_its_end_where_the_last_offsets_hold_no_record() {
     let Some(kafka) = broker::shared() else {

@@ -29,6 +29,7 @@ fn failed(finished: &Finished, named: &str) {
     assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
 }
 
+// C101
 #[test]
 fn a_line_that_could_not_be_written_is_not_marked() {
     let lab = Lab::new();
@@ -81,6 +82,7 @@ fn a_mark_that_could_not_be_written_is_a_failure_and_leaves_no_half_mark() {
     );
 }
 
+// C085
 #[test]
 fn a_full_disk_loses_and_repeats_nothing() {
     let private = ["--mount", "--propagation", "private"];
@@ -129,6 +131,7 @@ fn a_full_disk_loses_and_repeats_nothing() {
     );
 }
 
+// C107
 #[test]
 fn a_reader_that_leaves_is_no_failure_and_only_lines_it_was_given_are_marked() {
     let (lab, input) = (Lab::new(), lines(100_000));
@@ -158,6 +161,7 @@ fn a_reader_that_leaves_is_no_failure_and_only_lines_it_was_given_are_marked() {
     assert!(seen.len() >= 10_000, "{} bytes are marked", seen.len());
 }
 
+// C107
 #[test]
 fn the_usual_pipeline_into_head_is_quiet() {
     let (lab, input) = (Lab::new(), lines(100_000));

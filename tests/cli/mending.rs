@@ -28,6 +28,7 @@ fn mends(before: (&str, &str), input: &str, after: (&str, &str)) {
     );
 }
 
+// C103
 #[test]
 fn half_a_mark_costs_at_most_itself() {
     mends(
@@ -114,6 +115,7 @@ fn a_mark_without_its_newline_is_a_mark_as_for_the_script() {
     mends(("b", ""), "b\n", ("b\n", ""));
 }
 
+// C103
 #[test]
 fn the_next_line_is_not_fused_to_half_a_line_in_the_out_file() {
     mends(

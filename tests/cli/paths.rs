@@ -42,6 +42,7 @@ fn refused(lab: &Lab, command: &mut Command, named: &Path) -> Finished {
     finished
 }
 
+// C107
 #[test]
 fn an_impossible_seen_path_is_refused_before_the_out_file_is_touched() {
     let lab = Lab::new();
@@ -61,6 +62,7 @@ fn an_impossible_seen_path_is_refused_before_the_out_file_is_touched() {
     }
 }
 
+// C107
 #[test]
 fn an_impossible_out_path_is_refused_and_nothing_is_marked() {
     let lab = Lab::new();

@@ -1,6 +1,6 @@
 //! A start that is refused says what to do and leaves nothing behind.
 
-use std::{collections::BTreeSet, fs, process::Command};
+use std::{collections::BTreeSet, fs, os::unix::fs::symlink, process::Command};
 
 use crate::support::{DEDUP, Finished, Lab, SHIP_PROCESS, read, run};
 
@@ -107,6 +107,27 @@ fn a_missing_directory_is_refused_with_the_way_out() {
         ship.args(["--processed", "mising/file"]),
         &["mising/file", create, "--processed or SHIP_PROCESSED"],
     );
+}
+
+// C107
+#[test]
+fn a_link_into_a_missing_directory_is_refused_with_the_way_out() {
+    let lab = Lab::new();
+    symlink("mising/file", lab.path("end")).unwrap();
+    symlink("end", lab.path("link")).unwrap();
+    for link in ["end", "link"] {
+        let words = [link, "mising is missing; create the directory"];
+        refused(&lab, lab.dedup().args(["--seen", link]), &words);
+        refused(&lab, lab.dedup().args(["--out", link]), &words);
+        let mut ship = lab.command(SHIP_PROCESS);
+        refused(&lab, ship.args(["--processed", link]), &words);
+        #[cfg(feature = "sled")]
+        refused(
+            &lab,
+            lab.dedup().args(["--store", "sled", "--seen", link]),
+            &words,
+        );
+    }
 }
 
 #[test]

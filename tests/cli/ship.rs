@@ -28,6 +28,7 @@ fn died(finished: &Finished) {
     assert!(finished.stderr.contains("order-2"), "{finished:?}");
 }
 
+// C110
 #[test]
 fn the_lab_comes_out_to_the_number() {
     let lab = Lab::new();

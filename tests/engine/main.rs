@@ -276,6 +276,7 @@ fn keys_of_two_topics_and_of_absent_and_empty_values_are_kept_apart() {
     assert_eq!(look(&eu, &eu.candidate(2, b"", None)), Look::New);
 }
 
+// C083
 #[test]
 fn many_ledgers_that_race_for_the_same_keys_handle_each_once() {
     let engine = engine();

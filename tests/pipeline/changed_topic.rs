@@ -5,6 +5,7 @@ use idempotent_consumer::Error;
 use crate::scripted::Scripted;
 use crate::support::*;
 
+// C057
 #[test]
 fn another_cluster_is_refused_with_both_ids() {
     let (old, dir) = (broker(1), tempfile::tempdir().unwrap());

@@ -88,7 +88,7 @@ fn repeated_after_a_crash(uncommitted_max: usize) -> Vec<String> {
     repeated
 }
 
-// C026, C058
+// C026, C058, C073
 #[test]
 fn a_crash_loses_nothing_and_repeats_only_what_is_in_doubt() {
     let repeated = repeated_after_a_crash(1_000);

@@ -18,6 +18,7 @@ fn copies_in_one_fetch_take_effect_once() {
     assert_eq!((report.counts.new, report.counts.duplicate), (2, 49));
 }
 
+// C054
 #[test]
 fn a_copy_in_another_partition_takes_no_effect() {
     let (broker, store) = (broker(2), Scripted::new());
@@ -89,6 +90,7 @@ fn a_known_key_with_another_value_stops_and_names_both_records() {
     );
 }
 
+// C060
 #[test]
 fn a_known_key_with_another_value_is_skipped_and_counted_where_that_is_the_policy() {
     let (broker, store) = (broker(1), Scripted::new());

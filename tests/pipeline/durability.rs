@@ -110,6 +110,7 @@ fn a_mark_is_durable_soon_without_another_record() {
     );
 }
 
+// C085
 #[test]
 fn a_store_that_fails_stops_the_consumer_with_its_own_error_and_nothing_is_committed_after_it() {
     let (broker, store) = (broker(2), Scripted::new());

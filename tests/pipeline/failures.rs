@@ -16,7 +16,7 @@ fn attempts(max: u32) -> RetryPolicy {
     RetryPolicy::exponential(max, Duration::from_millis(1), Duration::from_millis(2))
 }
 
-// C058
+// C016, C058
 #[test]
 fn a_record_that_fails_is_tried_again_in_its_place_and_counted() {
     let (broker, store) = (broker(1), Scripted::new());
@@ -93,6 +93,7 @@ fn when_attempts_are_used_up_the_consumer_stops_and_the_record_comes_again() {
     assert_eq!(operator.committed(0), Some(5));
 }
 
+// C059
 #[test]
 fn a_rejected_record_is_not_tried_again() {
     let (broker, store) = (broker(1), Scripted::new());
@@ -110,6 +111,7 @@ fn a_rejected_record_is_not_tried_again() {
     );
     assert!(error.to_string().contains("no such product"), "{error}");
     assert_eq!(calls.load(Ordering::SeqCst), 1);
+    assert_eq!(Operator::new(&broker).committed(0), None);
 }
 
 #[test]
@@ -216,4 +218,21 @@ fn a_stop_during_a_pause_between_attempts_does_not_wait_for_it() {
     // It comes again.
     let (effects, _) = consume(builder(&broker), store, 1);
     assert_eq!(effects, ["0:0:order-1=a"]);
+}
+
+// C025
+#[test]
+fn a_copy_of_a_record_that_failed_and_came_again_takes_no_effect() {
+    let (broker, store) = (broker(1), Scripted::new());
+    produce(&broker, 0, &[("order-1", "a")]);
+    let failing = Running::start(builder(&broker), store.clone(), |_| Err("broken".into()));
+    let error = failing.error();
+    assert!(matches!(error, Error::Handler { .. }), "{error}");
+    let (effects, _) = consume(builder(&broker), store.clone(), 1);
+    assert_eq!(effects, ["0:0:order-1=a"]);
+    // As whoever kept the failed record sends it again.
+    produce(&broker, 0, &[("order-1", "a"), ("order-2", "b")]);
+    let (effects, report) = consume(builder(&broker), store, 1);
+    assert_eq!(effects, ["0:2:order-2=b"]);
+    assert_eq!(report.counts.duplicate, 1);
 }

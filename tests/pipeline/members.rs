@@ -70,7 +70,7 @@ fn come_and_go(broker: &EmbeddedBroker, a: &Scripted, b: &Scripted) -> [Effects;
     all
 }
 
-// C029, C030, C035, C043
+// C029, C030, C031, C032, C035, C043
 #[test]
 fn members_that_share_a_store_lose_and_repeat_nothing_while_they_come_and_go() {
     // Even though the mock cluster refuses every commit at a revocation: the store is the truth.
@@ -87,6 +87,7 @@ fn members_with_a_store_each_lose_nothing_while_they_come_and_go() {
     come_and_go(&broker, &a, &b);
 }
 
+// C044
 #[test]
 fn members_with_a_store_each_repeat_nothing_that_the_group_was_told() {
     let (broker, a, b) = (broker(2), Scripted::new(), Scripted::new());

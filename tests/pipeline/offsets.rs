@@ -46,6 +46,7 @@ fn at_the_end_the_group_has_the_offset_behind_the_last_record() {
     }
 }
 
+// C038
 #[test]
 fn nothing_is_committed_where_nothing_was_read() {
     let (broker, store) = (broker(1), Scripted::new());
@@ -114,6 +115,7 @@ fn a_refused_commit_at_the_end_is_sent_again() {
     assert_eq!(operator.committed(0), Some(9));
 }
 
+// C059
 #[test]
 fn a_stretch_of_nothing_but_copies_moves_head_and_offset() {
     let (broker, store) = (broker(1), Scripted::new());

@@ -25,6 +25,7 @@ fn offset(claimed: &Claimed) -> i64 {
     claimed.delivery().unwrap().offset()
 }
 
+// C025
 #[test]
 fn a_claim_that_is_done_is_marked_and_its_copies_carry_its_result() {
     let (broker, store) = (broker(1), Scripted::new());

@@ -1,5 +1,7 @@
 //! Where the group is ahead of the store.
 
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use idempotent_consumer::{Error, Restore, key};
@@ -76,6 +78,7 @@ fn a_copy_in_a_partition_that_needs_no_restore_waits_for_the_one_that_does() {
     );
 }
 
+// C022
 #[test]
 fn a_restore_that_ends_at_the_end_of_the_log_holds_up_no_other_partition() {
     let broker = forgetful(2, 10);
@@ -111,6 +114,7 @@ fn a_restore_that_is_cut_short_does_not_move_the_group_back_and_is_taken_up_agai
     assert_eq!(i64::try_from(counts.restored).unwrap(), 3_000 - head);
 }
 
+// C044, C072
 #[test]
 fn a_store_that_is_behind_restores_from_its_head() {
     let (broker, behind) = (broker(1), Scripted::new());
@@ -166,4 +170,63 @@ fn the_missing_stretch_is_left_alone_where_that_is_the_policy() {
     let (effects, report) = consume(careless, store.clone(), 2);
     assert_eq!(effects, ["0:5:order-0=order-0", "0:6:new=n"]);
     assert_eq!((report.counts.restored, store.head(0)), (0, Some(7)));
+}
+
+/// Copies a closed store's directory.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+// C072
+#[test]
+fn an_older_copy_of_the_store_that_was_put_back_is_told_what_it_lacks_before_anything_is_handled() {
+    let (broker, dir) = (broker(1), tempfile::tempdir().unwrap());
+    let [store, backup] = ["store", "backup"].map(|name| dir.path().join(name));
+    produce_numbered(&broker, 0, 0..5);
+    consume(builder(&broker), sled(&store), 5);
+    copy(&store, &backup);
+    produce_numbered(&broker, 0, 5..10);
+    consume(builder(&broker), sled(&store), 5);
+    produce(&broker, 0, &[("order-9", "order-9"), ("new", "n")]);
+    let strict = builder(&broker).restore(Restore::Refuse);
+    let running = Running::start(strict, sled(&backup), |_| Ok(()));
+    let error = running.error();
+    let Error::StoreBehind {
+        head, committed, ..
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!((head.get(), committed.get()), (5, 10));
+    let (effects, report) = consume(builder(&broker), sled(&backup), 1);
+    assert_eq!(effects, ["0:11:new=n"]);
+    let counts = report.counts;
+    assert_eq!((counts.restored, counts.duplicate, counts.new), (5, 1, 1));
+}
+
+// C044
+#[test]
+fn a_partition_that_comes_back_has_no_hole_where_another_member_worked() {
+    let (broker, ours) = (broker(1), Scripted::new());
+    produce_numbered(&broker, 0, 0..50);
+    consume(builder(&broker), ours.clone(), 50);
+    produce_numbered(&broker, 0, 50..150);
+    consume(builder(&broker), Scripted::new(), 100);
+    produce_numbered(&broker, 0, 150..200);
+    consume(builder(&broker), ours.clone(), 50);
+    // Then all of it is sent again, the other's stretch included.
+    produce_numbered(&broker, 0, 0..200);
+    produce(&broker, 0, &[("new", "n")]);
+    let (effects, report) = consume(builder(&broker), ours, 1);
+    assert_eq!(effects, ["0:400:new=n"]);
+    assert_eq!(report.counts.duplicate, 200);
 }

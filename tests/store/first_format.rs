@@ -42,6 +42,7 @@ fn write_the_fixture() {
     store.release(&leases[0]).unwrap();
 }
 
+// C086
 #[test]
 fn a_store_of_the_first_format_is_read_and_written() {
     let parent = tempfile::tempdir().unwrap();

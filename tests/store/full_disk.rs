@@ -63,6 +63,7 @@ pub(crate) fn fill(directory: &Path) {
     say("dropped");
 }
 
+// C085
 #[test]
 fn a_failed_write_poisons_the_store_and_loses_nothing() {
     // Within the first of sled's segments, at its border, in the third.

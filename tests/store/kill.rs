@@ -112,11 +112,13 @@ fn note(line: &str, heads: &mut [i64; PARTITIONS], leased: &mut bool, commits: &
     }
 }
 
+// C077
 #[test]
 fn a_killed_process_loses_no_acknowledged_key_under_power() {
     kill_again_and_again("commit-power", Durability::Power);
 }
 
+// C077
 #[test]
 fn a_killed_process_loses_no_acknowledged_key_under_process() {
     kill_again_and_again("commit-process", Durability::Process);

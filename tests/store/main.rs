@@ -14,6 +14,7 @@ mod kill;
 mod lock;
 mod model;
 mod permissions;
+mod seeds;
 mod size;
 #[path = "../support/skip.rs"]
 mod skip;

@@ -40,6 +40,7 @@ fn wrapper(directory: &Path) -> Option<&'static [&'static str]> {
     None
 }
 
+// C084
 #[test]
 fn a_directory_without_write_permission_is_refused_by_name() {
     let parent = tempfile::tempdir().unwrap();

@@ -12,6 +12,8 @@ use crate::skip::cannot_run;
 
 const KEYS: i64 = 1_000_000;
 const MEMORY_BOUND_MIB: u64 = 512;
+/// Nothing is ever removed, so that this is how a store grows.
+const DISK_BOUND_BYTES_A_KEY: u64 = 100;
 
 /// The child: fills a store, then waits to be killed.
 pub(crate) fn fill(directory: &Path) {
@@ -80,6 +82,7 @@ fn bytes_below(directory: &Path) -> u64 {
         .sum()
 }
 
+// C068, C069, C080, C081, C082
 #[test]
 fn a_million_keys_stay_within_memory_and_are_all_found_after_a_kill() {
     if !Path::new("/proc/self/status").exists() {
@@ -94,6 +97,7 @@ fn a_million_keys_stay_within_memory_and_are_all_found_after_a_kill() {
         .remove(0);
     let each = bytes_below(parent.path()) / KEYS.unsigned_abs();
     println!("{KEYS} keys: {written}; {found} after a kill; {each} bytes a key on disk");
+    assert!(each <= DISK_BOUND_BYTES_A_KEY, "{each} bytes a key");
     for said in [&written, &found] {
         let words: Vec<_> = said.split(' ').collect();
         let mib: u64 = words[words.len() - 2].parse().unwrap();

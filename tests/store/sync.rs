@@ -48,6 +48,7 @@ fn traced(role: &str) -> Option<(usize, usize, usize)> {
     Some((commits, synced, written))
 }
 
+// C078
 #[test]
 fn under_power_every_commit_is_synced_before_it_is_acknowledged() {
     if let Some((commits, synced, written)) = traced("commit-power") {

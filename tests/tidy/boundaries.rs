@@ -105,6 +105,14 @@ fn unsafe_code_stands_where_librdkafka_is_called_and_nowhere_else() {
     assert!(places.len() <= 1, "{kit} has more than one unsafe place");
 }
 
+// C070, C071
+#[test]
+fn no_decision_depends_on_the_wall_clock() {
+    // It may be set back or far ahead. Limits are measured with a clock that only goes forward.
+    let clock = |line: &str| says(line, "SystemTime") || says(line, "UNIX_EPOCH");
+    no_breach("the wall clock is asked", &lines(&["src/"], clock));
+}
+
 #[test]
 fn metrics_are_recorded_in_one_file() {
     let macros = ["counter!", "gauge!", "histogram!"];

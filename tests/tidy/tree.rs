@@ -64,10 +64,13 @@ fn collect(root: &Path, path: &Path, found: &mut Vec<File>) {
     }
 }
 
-/// The rust files of the crate, its tests, its examples and its benchmarks. These rules are left
+/// The rust files of the crate, its tests, examples, benchmarks and fuzz targets. These rules are left
 /// out: they have to name what they forbid.
 pub(crate) fn sources() -> Vec<File> {
-    let mut found = files(&["src", "tests", "examples", "benches"], &[".rs"]);
+    let mut found = files(
+        &["src", "tests", "examples", "benches", "fuzz/targets"],
+        &[".rs"],
+    );
     found.retain(|file| !file.below(&["tests/tidy/"]));
     found
 }
@@ -79,6 +82,8 @@ pub(crate) fn everything() -> Vec<File> {
         "tests",
         "examples",
         "benches",
+        "fuzz/targets",
+        "fuzz/Cargo.toml",
         "scripts",
         "docs",
         ".ci",

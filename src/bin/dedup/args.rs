@@ -240,6 +240,7 @@ mod tests {
         assert_eq!(text, config(&[], &[]));
     }
 
+    // C107
     #[test]
     fn an_empty_variable_is_an_unset_one() {
         let empty = [("DEDUP_SEEN", ""), ("DEDUP_OUT", "")];

@@ -5,12 +5,15 @@ use std::{
     fs::{self, Metadata},
     io,
     os::fd::AsFd,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::fs::{Access, OFlags, access, fcntl_getfl, fstat, stat};
 
 const NULL_DEVICE: &str = "/dev/null";
+
+/// As many as Linux follows.
+const LINKS_MAX: usize = 40;
 
 /// Why the program does not start, and the way out.
 #[derive(Debug, thiserror::Error)]
@@ -78,14 +81,8 @@ pub(crate) fn store(path: &Path, names: &str, not_a_directory: &str) -> Result<(
 
 /// Whether something can be made at the path.
 fn parent(path: &Path, otherwise: &str) -> Result<(), Refusal> {
-    // Where a dangling link leads is for the call that follows it to find out.
-    if path.is_symlink() {
-        return Ok(());
-    }
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let made_at = made_at(path);
+    let parent = directory(&made_at);
     match access(parent, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::NOENT) => {
@@ -103,6 +100,27 @@ fn parent(path: &Path, otherwise: &str) -> Result<(), Refusal> {
             );
             Err(Refusal::new(path, &reason))
         }
+    }
+}
+
+/// Where it is made: at the end of the links, if there are some that lead nowhere yet.
+fn made_at(path: &Path) -> PathBuf {
+    let mut end = path.to_path_buf();
+    // A circle of links was refused before; this only bounds what changes meanwhile.
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&end) {
+            Ok(target) => end = directory(&end).join(target),
+            Err(_) => break,
+        }
+    }
+    end
+}
+
+/// The directory that a path names something in.
+fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     support::{DEDUP, Lab, SHIP_PROCESS, assert_bytes, cannot_run, read, run},
 };
 
+// C101
 #[test]
 fn into_a_stream_a_line_that_was_not_written_is_not_recorded() {
     let lab = Lab::new();

@@ -32,6 +32,7 @@ fn a_lost_stamp() {
     );
 }
 
+// C086
 #[test]
 fn a_stamp_of_a_newer_format() {
     let newer = "{\n  \"format\": 3,\n  \"shards\": []\n}\nchecksum sha256:00\n";
@@ -122,6 +123,7 @@ fn a_directory_that_is_somebody_elses_is_not_touched() {
     assert_eq!(snapshot(parent.path()), before);
 }
 
+// C084
 #[test]
 fn a_path_that_is_a_file_or_below_one_or_empty() {
     let parent = tempfile::tempdir().unwrap();
@@ -134,6 +136,7 @@ fn a_path_that_is_a_file_or_below_one_or_empty() {
     assert_eq!(fs::read(&file).unwrap(), b"content");
 }
 
+// C084
 #[test]
 fn missing_parents_are_made() {
     let parent = tempfile::tempdir().unwrap();

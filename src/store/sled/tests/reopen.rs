@@ -163,6 +163,7 @@ fn a_partition_may_begin_elsewhere_while_nothing_was_committed() {
         .unwrap();
 }
 
+// C074
 /// sled lets go of its lock on a thread of its own, late when all cores are busy.
 #[test]
 fn a_store_opens_again_at_once_under_load() {
