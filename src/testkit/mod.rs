@@ -2,10 +2,14 @@
 
 #[cfg(feature = "testkit")]
 mod broker;
+#[cfg(feature = "testkit")]
+mod letters;
 mod proxy;
 
 #[cfg(feature = "testkit")]
 pub use broker::{BrokerError, EmbeddedBroker, Produced};
+#[cfg(feature = "testkit")]
+pub use letters::{Failed, Letters};
 pub use proxy::{
     ApiKey, DELAY_MAX, DelayLarge, FRAME_BYTES_MAX, FaultProxy, Faults, Frame, FrameDecoder,
     FrameError, Problem, ProxyError, RequestHeader, Sender, Stats,
