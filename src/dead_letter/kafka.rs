@@ -14,15 +14,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::cause::Cause;
 use super::kafka_errors::remedy;
+use super::room::{IN_FLIGHT_KIB_MAX, size_kib};
 use super::{DeadLetter, DeadLetterError, letter};
 use crate::audit::{Finding, Refused};
 use crate::error::BoxError;
 use crate::record::Record;
 use crate::source::ClientConfig;
 
-/// Of letters in flight, below librdkafka's own limits of 1 GiB and 100,000 letters, which it would
-/// answer with a refusal.
-const IN_FLIGHT_KIB_MAX: u32 = 64 << 10;
 /// How late it is noticed that nobody waits for the topic, or that the end has come.
 const SLICE: Duration = Duration::from_millis(100);
 const ANSWER_WAIT: Duration = Duration::from_millis(2);
@@ -240,18 +238,6 @@ fn is_missing(error: &KafkaError) -> bool {
                 | RDKafkaErrorCode::TopicAuthorizationFailed
         )
     )
-}
-
-/// What a letter takes of the room, at least one and never more than there is.
-fn size_kib(record: &Record<'_>, headers: &[letter::Header<'_>]) -> u32 {
-    let len = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
-    let listed: usize = headers
-        .iter()
-        .map(|(name, value)| name.len() + len(value.as_deref()))
-        .sum();
-    let bytes = listed + len(record.key()) + len(record.value());
-    let kib = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
-    kib.min(IN_FLIGHT_KIB_MAX)
 }
 
 /// Lets answers in until the end.

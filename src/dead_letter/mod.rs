@@ -7,7 +7,10 @@ mod kafka_errors;
 mod letter;
 mod names;
 mod origin;
+mod room;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 use crate::source::ClientConfig;
 

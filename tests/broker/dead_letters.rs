@@ -185,6 +185,21 @@ fn a_letter_that_is_too_large_fails_at_once_and_the_setting_is_named() {
 }
 
 #[test]
+fn a_letter_may_be_as_large_as_the_topic_allows() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let topic = admin::topic_with(&kafka, "wide-letters", &[("max.message.bytes", "4194304")]);
+    let dead_letter = DeadLetter::to_topic(&topic);
+    let letters = Letters::open(&dead_letter, &consumer(kafka.bootstrap())).unwrap();
+    // Above what librdkafka allows a producer where nothing is said.
+    let value = vec![b'x'; 2 << 20];
+    let letter = failed(1, keyed(b"k", &value));
+    runtime().block_on(letters.write(&letter)).unwrap();
+    assert_eq!(kafka.end_offsets(&topic), [1]);
+}
+
+#[test]
 fn what_a_topics_own_rules_refuse_fails_with_the_rule() {
     let Some(kafka) = broker::shared() else {
         return;
