@@ -1,7 +1,12 @@
 //! Settings that would break the promise, found before the first record is read.
 
+mod producer;
+
 use std::collections::BTreeMap;
 use std::fmt;
+
+pub use self::producer::producer;
+pub(crate) use self::producer::{PRODUCER_DEFAULTS, PRODUCER_FORCED};
 
 /// One setting at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,18 +106,20 @@ const CONSUMER_RULES: &[Rule] = &[
     },
 ];
 
-const REQUIRED: &[(&str, &str, &str)] = &[
-    (
-        "group.id",
-        "marks and offsets belong to a group",
-        "name the group",
-    ),
-    (
-        "bootstrap.servers",
-        "there is no broker to ask",
-        "name at least one as host:port",
-    ),
-];
+/// A setting that must be there: its name, what is missing without it, what to do.
+type Required = (&'static str, &'static str, &'static str);
+
+const BOOTSTRAP: Required = (
+    "bootstrap.servers",
+    "there is no broker to ask",
+    "name at least one as host:port",
+);
+
+const GROUP: Required = (
+    "group.id",
+    "marks and offsets belong to a group",
+    "name the group",
+);
 
 /// Names under which a required setting may also stand.
 fn alias(name: &str) -> Option<&'static str> {
@@ -126,9 +133,17 @@ fn alias(name: &str) -> Option<&'static str> {
 /// assert!(findings.iter().any(|finding| finding.setting == "enable.auto.commit"));
 /// ```
 pub fn consumer<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Finding> {
+    findings(settings, &[GROUP, BOOTSTRAP], CONSUMER_RULES)
+}
+
+fn findings<'a>(
+    settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    required: &[Required],
+    rules: &[Rule],
+) -> Vec<Finding> {
     let settings: BTreeMap<_, _> = settings.into_iter().collect();
     let mut findings = Vec::new();
-    for &(name, reason, fix) in REQUIRED {
+    for &(name, reason, fix) in required {
         let set = |name: &str| settings.get(name).is_some_and(|value| !value.is_empty());
         if !set(name) && !alias(name).is_some_and(set) {
             findings.push(Finding {
@@ -139,12 +154,14 @@ pub fn consumer<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> V
             });
         }
     }
-    for rule in CONSUMER_RULES {
-        for name in rule.names {
-            if let Some(value) = settings.get(name).filter(|value| (rule.breaks)(value)) {
+    for rule in rules {
+        for (&setting, &value) in &settings {
+            // librdkafka takes a topic's setting with this prefix too.
+            let name = setting.strip_prefix("topic.").unwrap_or(setting);
+            if rule.names.contains(&name) && (rule.breaks)(value) {
                 findings.push(Finding {
-                    setting: (*name).to_owned(),
-                    value: Some((*value).to_owned()),
+                    setting: setting.to_owned(),
+                    value: Some(value.to_owned()),
                     reason: rule.reason,
                     fix: rule.fix,
                 });

@@ -3,6 +3,15 @@
 pub mod audit;
 mod claim;
 mod consumer;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the lanes do not write letters yet")
+)]
+#[cfg_attr(
+    not(any(test, feature = "testkit")),
+    expect(unused_imports, reason = "as above")
+)]
+mod dead_letter;
 pub mod engine;
 mod error;
 mod handler;
@@ -18,6 +27,7 @@ pub mod testkit;
 
 pub use claim::Decision;
 pub use consumer::{Builder, IdempotentConsumer};
+pub use dead_letter::{DeadLetter, DeadLetterError};
 pub use error::{BoxError, Error};
 pub use handler::{Delivery, EffectError, Effects, Handler, HandlerError, HandlerResult};
 pub use pipeline::{Claimed, Counts, Mismatch, Ordering, Pull, Report, Restore, RestoreProgress};

@@ -6,12 +6,16 @@ mod broker;
 mod fault_store;
 #[cfg(feature = "testkit")]
 pub mod history;
+#[cfg(feature = "testkit")]
+mod letters;
 mod proxy;
 
 #[cfg(feature = "testkit")]
 pub use broker::{BrokerError, EmbeddedBroker, Produced};
 #[cfg(feature = "testkit")]
 pub use fault_store::{Fault, FaultStore, Fired, Operation};
+#[cfg(feature = "testkit")]
+pub use letters::{Failed, Letters};
 pub use proxy::{
     ApiKey, DELAY_MAX, DelayLarge, FRAME_BYTES_MAX, FaultProxy, Faults, Frame, FrameDecoder,
     FrameError, Problem, ProxyError, RequestHeader, Sender, Stats,

@@ -18,6 +18,11 @@ const PARTITIONS: usize = 2;
 /// There is one address behind which the broker can be reached through a proxy.
 static ONE_PROXY: Mutex<()> = Mutex::new(());
 
+/// The turn to use it.
+pub(crate) fn one_proxy() -> MutexGuard<'static, ()> {
+    ONE_PROXY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Lets a member read through a proxy while records flow straight to the broker, has `harm` done
 /// to it, and looks at the history.
 fn read_through(idea: &str, harm: impl FnOnce(&FaultProxy, &dyn Fn(usize))) {
@@ -28,7 +33,7 @@ fn read_through(idea: &str, harm: impl FnOnce(&FaultProxy, &dyn Fn(usize))) {
         cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
         return;
     };
-    let _proxy: MutexGuard<'_, ()> = ONE_PROXY.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = one_proxy();
     let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
     let topic = admin::topic(&kafka, idea, i32::try_from(PARTITIONS).unwrap());
     let dir = tempfile::tempdir().unwrap();

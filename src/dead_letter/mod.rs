@@ -1,0 +1,102 @@
+//! Where a record goes that cannot be handled: a topic of its own, with all that is known about it.
+
+mod cause;
+mod error;
+mod kafka;
+mod kafka_errors;
+mod letter;
+mod names;
+mod origin;
+mod room;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use crate::source::ClientConfig;
+
+pub(crate) use self::cause::{Cause, Reason};
+pub use self::error::DeadLetterError;
+pub(crate) use self::kafka::Letters;
+
+/// A topic for records that cannot be handled, so that those behind them can be.
+///
+/// A letter is confirmed by the brokers before its record is marked and its offset committed. If it
+/// cannot be written, the consumer stops and nothing has moved. A crash between the confirmation
+/// and the mark writes a second letter at the next start, and so may a time-out; none is lost.
+///
+/// # The letter
+///
+/// Key and value have the bytes of the record (null stays null, empty stays empty), and it has the
+/// record's timestamp. Headers come in the record's order, repeated names and null values
+/// included; a name that is not UTF-8 is written as Java clients read it, with U+FFFD. Behind them
+/// come those by which users of Spring Kafka know a dead letter:
+///
+/// | header | value |
+/// | --- | --- |
+/// | `kafka_dlt-original-topic` | text |
+/// | `kafka_dlt-original-partition` | 4 bytes, big-endian |
+/// | `kafka_dlt-original-offset` | 8 bytes, big-endian |
+/// | `kafka_dlt-original-timestamp` | 8 bytes, big-endian: ms since 1970, -1 for none |
+/// | `kafka_dlt-original-consumer-group` | text |
+/// | `kafka_dlt-exception-fqcn` | why: one of the names below |
+/// | `kafka_dlt-exception-cause-fqcn` | the type of the handler's error, where it is known |
+/// | `kafka_dlt-exception-message` | the error's text, its first 8 KiB |
+/// | `kafka_deliveryAttempt` | 4 bytes, big-endian: how often it was tried |
+///
+/// The reasons are `idempotent_consumer::HandlerError::Reject`,
+/// `idempotent_consumer::Error::Handler` (attempts used up), `idempotent_consumer::Error::MissingKey`
+/// and `idempotent_consumer::Error::Mismatch`.
+///
+/// These names are taken. A record that comes from a dead-letter topic keeps its first
+/// `kafka_dlt-original-*` headers as they are, and gets no more of them; where they do not name a
+/// topic, a partition and an offset they are replaced. What they said about an earlier failure is
+/// replaced by this one.
+///
+/// # The topic
+///
+/// It must exist: it is asked for at the start and never created from here. It may have any number
+/// of partitions; a letter goes where the Java client's partitioner (`murmur2_random`) puts its key,
+/// which is not always the partition of the same number, and without a key to any. Letters of one
+/// key keep their order.
+///
+/// Give it `message.timestamp.type=LogAppendTime`, or a retention without an end. Letters have the
+/// time of their record, and a retention by time would soon delete that of an old one; a broker also
+/// refuses timestamps too far ahead. With `cleanup.policy=compact` a later letter of a key removes
+/// the earlier one, and one without a key is refused.
+///
+/// # Its producer
+///
+/// `enable.idempotence` and `acks=all` are set whatever is left out, and what would break them is
+/// refused at build with a reason; [`audit::producer`](crate::audit::producer) has the list. Where
+/// nothing else is said, `delivery.timeout.ms` is 60,000 (how long a letter is tried for),
+/// `message.max.bytes` 100,000,000, `partitioner` `murmur2_random` and `linger.ms` 0. At most 64 MiB
+/// of letters are in flight; more wait.
+#[derive(Clone)]
+pub struct DeadLetter {
+    topic: String,
+    config: ClientConfig,
+}
+
+impl DeadLetter {
+    /// Letters go to `topic`, on the consumer's own cluster unless [`config`](Self::config) names
+    /// another.
+    #[must_use]
+    pub fn to_topic(topic: impl Into<String>) -> Self {
+        Self {
+            topic: topic.into(),
+            config: ClientConfig::new(),
+        }
+    }
+
+    /// Settings of the producer, in librdkafka's names, beside those that are taken from the
+    /// consumer: where the brokers are, how they are reached and who asks (`bootstrap.servers`,
+    /// `security.*`, `sasl.*`, `ssl.*`, `socket.*`, `client.*` and their like).
+    ///
+    /// Settings that name `bootstrap.servers` stand alone: nothing is taken from the consumer then,
+    /// so that no password goes to another cluster.
+    #[must_use]
+    pub fn config(mut self, config: ClientConfig) -> Self {
+        self.config = config;
+        self
+    }
+}
