@@ -1,6 +1,7 @@
 //! What ends a consumer.
 
 use crate::audit;
+use crate::dead_letter::DeadLetterError;
 use crate::key::NoIdentity;
 use crate::record::{Coordinates, NextOffset, TopicPartition};
 use crate::source::SourceError;
@@ -52,6 +53,9 @@ pub enum Error {
         /// Why none was found.
         source: NoIdentity,
     },
+    /// The dead letters cannot be used, or one was not written.
+    #[error(transparent)]
+    DeadLetter(#[from] DeadLetterError),
     /// A key came again with another value, and the policy is to stop.
     #[error(
         "{at} has the key of {first}, but another value: two records under one key. If its \

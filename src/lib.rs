@@ -3,14 +3,6 @@
 pub mod audit;
 mod claim;
 mod consumer;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the lanes do not write letters yet")
-)]
-#[cfg_attr(
-    not(any(test, feature = "testkit")),
-    expect(unused_imports, reason = "as above")
-)]
 mod dead_letter;
 pub mod engine;
 mod error;

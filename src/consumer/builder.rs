@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::IdempotentConsumer;
 use crate::audit;
+use crate::dead_letter::DeadLetter;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::handler::Delivery;
@@ -35,6 +36,8 @@ pub struct Builder {
     retry: RetryPolicy,
     on_duplicate: Option<Arc<CopyHook>>,
     on_restore: Option<Arc<RestoreHook>>,
+    dead_letter: Option<DeadLetter>,
+    replay_from: Vec<String>,
     ordering: Ordering,
     concurrency_max: Option<usize>,
     uncommitted_records_max: usize,
@@ -56,6 +59,8 @@ impl Builder {
             retry: RetryPolicy::default(),
             on_duplicate: None,
             on_restore: None,
+            dead_letter: None,
+            replay_from: Vec::new(),
             ordering: Ordering::default(),
             concurrency_max: None,
             uncommitted_records_max: UNCOMMITTED_RECORDS_MAX,
@@ -89,7 +94,8 @@ impl Builder {
         self
     }
 
-    /// What to do with a known key that comes with another value: [`Mismatch::Stop`] by default.
+    /// What to do with a known key that comes with another value: [`Mismatch::DeadLetter`] by
+    /// default, which stops where there are no [dead letters](Self::dead_letter).
     pub fn on_mismatch(mut self, policy: Mismatch) -> Self {
         self.mismatch = policy;
         self
@@ -104,6 +110,29 @@ impl Builder {
     /// How a failing record is tried again: the [`RetryPolicy`]'s default by default.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
+        self
+    }
+
+    /// Where records go that cannot be handled: whose handler [rejected](crate::HandlerError::Reject)
+    /// them or failed at every attempt, that carry [no key](MissingKey::Reject), or have a known key
+    /// and [another value](Mismatch::DeadLetter). Without it each of those stops the consumer.
+    ///
+    /// The letter is confirmed by the brokers first, then the record is marked, then its offset is
+    /// committed. Nothing took effect, so the mark stands for this record alone: another with its key,
+    /// a copy or the letter sent to the topic again, is tried like a new one.
+    pub fn dead_letter(mut self, to: DeadLetter) -> Self {
+        self.dead_letter = Some(to);
+        self
+    }
+
+    /// Topics, among the subscribed ones, whose records may be dead letters that are to be tried
+    /// again. One with the headers of a letter has the identity and the token of the record that it
+    /// was, in its first topic and partition: what has taken effect since is recognised. Others are
+    /// records like any.
+    ///
+    /// Whoever may write to such a topic can give a record any identity.
+    pub fn replay_from<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
+        self.replay_from = topics.into_iter().map(Into::into).collect();
         self
     }
 
@@ -202,6 +231,8 @@ impl Builder {
             mismatch: self.mismatch,
             restore: self.restore,
             retry: self.retry,
+            letterbox: None,
+            replay_from: self.replay_from.into(),
             on_duplicate: self.on_duplicate,
             on_restore: self.on_restore,
             ordering: self.ordering,
@@ -219,6 +250,7 @@ impl Builder {
             topics: self.topics,
             engine,
             settings,
+            dead_letter: self.dead_letter,
         })
     }
 
@@ -233,6 +265,11 @@ impl Builder {
                 fix,
             });
         };
+        if let Some(dead_letter) = &self.dead_letter {
+            for finding in dead_letter.findings(&self.config, &self.topics) {
+                refuse(&finding.setting, finding.value, finding.reason, finding.fix);
+            }
+        }
         if self.topics.is_empty() {
             refuse(
                 "topics",

@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::Builder;
+use crate::dead_letter::{DeadLetter, Letters};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
@@ -27,6 +28,7 @@ pub struct IdempotentConsumer {
     topics: Vec<String>,
     engine: Engine,
     settings: Settings,
+    dead_letter: Option<DeadLetter>,
 }
 
 impl IdempotentConsumer {
@@ -98,6 +100,16 @@ impl IdempotentConsumer {
             if let Some(cluster) = source.cluster_id(CONNECT_LIMIT, &|| shutdown.is_cancelled())? {
                 self.engine.store().bind_cluster(&cluster)?;
             }
+            let given_up = || shutdown.is_cancelled();
+            let letters = match &self.dead_letter {
+                // Before the group is joined: a topic that is missing is found now, not when the
+                // first record fails.
+                Some(to) => Letters::open(to, &self.config, CONNECT_LIMIT, &given_up)?,
+                None => None,
+            };
+            let letters = letters.map(Arc::new);
+            let mut settings = self.settings;
+            settings.letterbox = letters.clone().map(|letters| letters as _);
             if shutdown.is_cancelled() {
                 return Ok(Report::default());
             }
@@ -111,7 +123,7 @@ impl IdempotentConsumer {
                 reset,
                 "joining the group; {summary}"
             );
-            let session = Arc::new(Session::new(self.engine, self.settings, driver)?);
+            let session = Arc::new(Session::new(self.engine, settings, driver)?);
             drive(source, &session, &shutdown)
         })
     }

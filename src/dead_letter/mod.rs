@@ -12,11 +12,31 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
+
+use crate::record::Record;
 use crate::source::ClientConfig;
 
 pub(crate) use self::cause::{Cause, Reason};
 pub use self::error::DeadLetterError;
 pub(crate) use self::kafka::Letters;
+pub(crate) use self::origin::origin;
+
+/// Where lanes write their letters.
+pub(crate) trait Letterbox: Send + Sync {
+    /// Writes the letter for a record; `Ok` says that it will not be lost.
+    fn write<'a>(&'a self, record: &'a Record<'a>, cause: &'a Cause<'a>) -> Written<'a>;
+}
+
+/// A letter on its way.
+pub(crate) type Written<'a> =
+    Pin<Box<dyn Future<Output = Result<(), DeadLetterError>> + Send + 'a>>;
+
+impl Letterbox for Letters {
+    fn write<'a>(&'a self, record: &'a Record<'a>, cause: &'a Cause<'a>) -> Written<'a> {
+        Box::pin(Letters::write(self, record, cause))
+    }
+}
 
 /// A topic for records that cannot be handled, so that those behind them can be.
 ///

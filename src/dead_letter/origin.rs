@@ -11,6 +11,18 @@ pub(crate) struct Origin<'a> {
     pub(crate) offset: i64,
 }
 
+impl<'a> Origin<'a> {
+    /// The record as it was before it became a letter, as far as its identity goes.
+    pub(crate) fn of(self, record: Record<'a>) -> Record<'a> {
+        Record {
+            topic: self.topic,
+            partition: self.partition,
+            offset: self.offset,
+            ..record
+        }
+    }
+}
+
 /// Reads the place back from a letter's headers; `None` where they are missing or malformed.
 ///
 /// Of a repeated header the first counts: whoever adds coordinates instead of keeping them, as

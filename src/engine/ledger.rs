@@ -97,15 +97,17 @@ impl Ledger {
         }
     }
 
+    /// Prepares a record, with the hasher of where it was first.
     pub(crate) fn candidate_of(
         &self,
         record: &Record<'_>,
         identity: Option<&Identity<'_>>,
+        hasher: &Fingerprinter,
     ) -> Candidate {
         Candidate {
             offset: record.offset,
             timestamp_ms: record.timestamp_ms.unwrap_or(-1),
-            fingerprint: identity.map(|identity| self.hasher.fingerprint(identity)),
+            fingerprint: identity.map(|identity| hasher.fingerprint(identity)),
             value_digest: self.hasher.digest(record.value),
         }
     }
@@ -164,7 +166,11 @@ impl Ledger {
     /// # Errors
     /// As [`done`](Ledger::done).
     pub fn dead_lettered(&mut self, candidate: &Candidate) -> Result<(), StoreError> {
-        self.settle(candidate, Settle::DeadLettered).map(drop)
+        self.dead_lettered_fill(candidate).map(drop)
+    }
+
+    pub(crate) fn dead_lettered_fill(&mut self, candidate: &Candidate) -> Result<Fill, StoreError> {
+        self.settle(candidate, Settle::DeadLettered)
     }
 
     /// As [`done`](Ledger::done), and says how full the unit is.

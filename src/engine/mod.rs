@@ -47,7 +47,7 @@ pub(crate) use self::committer::Committer;
 pub(crate) use self::ledger::Moment;
 pub use self::ledger::{Ledger, Look};
 use self::open_unit::OpenUnit;
-pub(crate) use self::open_unit::{UNIT_BYTES_MAX, Wait};
+pub(crate) use self::open_unit::{Fill, UNIT_BYTES_MAX, Wait};
 pub(crate) use self::wake::Wake;
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
@@ -152,13 +152,14 @@ impl Engine {
         }
         list.push(Arc::clone(&open));
         drop(list);
-        let hasher = Fingerprinter::new(
-            &self.shared.hash_key,
-            &self.shared.group,
-            self.shared.scope,
-            partition,
-        );
+        let hasher = self.hasher(partition);
         Ok(Ledger::new(self.clone(), lease, open, hasher))
+    }
+
+    /// Hashes the keys of a partition.
+    pub(crate) fn hasher(&self, partition: &TopicPartition) -> Fingerprinter {
+        let shared = &*self.shared;
+        Fingerprinter::new(&shared.hash_key, &shared.group, shared.scope, partition)
     }
 
     /// Writes everything settled so far, durably, and says how far each partition has come.

@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-use crate::key::{Fingerprinter, Recipe};
+use crate::dead_letter::origin;
+use crate::key::{Fingerprinter, Identity, Recipe};
 use crate::record::Record;
 
 /// A record with what was decided about it. Dereferences to the [`Record`].
@@ -13,6 +14,8 @@ pub struct Delivery<'a> {
     pub(crate) in_doubt: bool,
     pub(crate) recipe: &'a Recipe,
     pub(crate) hasher: &'a Fingerprinter,
+    /// A dead letter that came back: its identity is that of its first place.
+    pub(crate) replayed: bool,
 }
 
 impl<'a> Delivery<'a> {
@@ -45,15 +48,17 @@ impl<'a> Delivery<'a> {
     /// every machine, after every restart, with or without the store. Made from group, topic and
     /// key (and the partition, if that is the scope); SHA-256, cut to 128 bits.
     ///
-    /// A record without a key has the token of its topic, partition and offset.
+    /// A dead letter that is [read again](crate::Builder::replay_from) has the token of the record that
+    /// it was. A record without a key has the token of its topic, partition and offset.
     #[must_use]
     pub fn token(&self) -> String {
-        match self.recipe.identify(&self.record) {
+        let first = self.replayed.then(|| origin(&self.record)).flatten();
+        let record = first.map_or(self.record, |first| first.of(self.record));
+        match self.recipe.identify(&record) {
             Ok(Some(identity)) => self.hasher.token(&identity),
-            _ => self.hasher.token(&crate::key::Identity::Place(
-                self.record.partition,
-                self.record.offset,
-            )),
+            _ => self
+                .hasher
+                .token(&Identity::Place(record.partition, record.offset)),
         }
     }
 }

@@ -41,6 +41,7 @@ pub struct Claimed {
     result: Option<Vec<u8>>,
     settings: Arc<Settings>,
     hasher: Arc<Fingerprinter>,
+    replayed: bool,
     answer: Option<oneshot::Sender<Answer>>,
     /// Set by whoever is first: the puller that takes it, or the lane that takes it back.
     taken: Arc<AtomicBool>,
@@ -74,6 +75,7 @@ impl Claimed {
             in_doubt: self.in_doubt,
             recipe: &self.settings.recipe,
             hasher: &self.hasher,
+            replayed: self.replayed,
         })
     }
 
@@ -186,7 +188,8 @@ impl PullWorker {
             in_doubt: work.in_doubt,
             result,
             settings: Arc::clone(&context.settings),
-            hasher: Arc::clone(&context.hasher),
+            hasher: Arc::clone(work.origin.as_ref().unwrap_or(&context.hasher)),
+            replayed: work.origin.is_some(),
             answer: (!copy).then_some(answer),
             taken: Arc::clone(&taken),
         };

@@ -22,6 +22,9 @@ pub struct Counts {
     pub missing_key: u64,
     /// Failed attempts that were followed by another.
     pub retried: u64,
+    /// Written to the dead letters. One whose key is known with another value is also counted as a
+    /// mismatch, any other nowhere else.
+    pub dead_lettered: u64,
     /// Handed to the handler in doubt. Also counted as new or missing key.
     pub in_doubt: u64,
     /// Read for their keys only, to make up for what the store did not know.
@@ -45,7 +48,7 @@ impl Counts {
         self.redelivery + self.duplicate + self.mismatch
     }
 
-    fn named(&self) -> [(&'static str, u64); 8] {
+    fn named(&self) -> [(&'static str, u64); 9] {
         [
             (Decision::New.name(), self.new),
             (Decision::Redelivery.name(), self.redelivery),
@@ -53,6 +56,7 @@ impl Counts {
             (Decision::Mismatch.name(), self.mismatch),
             (Decision::MissingKey.name(), self.missing_key),
             ("retried", self.retried),
+            ("dead_lettered", self.dead_lettered),
             ("in_doubt", self.in_doubt),
             ("restored", self.restored),
         ]
@@ -67,6 +71,7 @@ impl Counts {
         self.mismatch += other.mismatch;
         self.missing_key += other.missing_key;
         self.retried += other.retried;
+        self.dead_lettered += other.dead_lettered;
         self.in_doubt += other.in_doubt;
         self.restored += other.restored;
         for (decision, count) in other.named() {

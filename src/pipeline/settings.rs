@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::dead_letter::Letterbox;
 use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe};
 use crate::record::{NextOffset, TopicPartition};
@@ -12,9 +13,11 @@ use crate::retry::RetryPolicy;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// Stop with an error that names both records; the offset does not move. The default: two
-    /// records under one key are a producer's bug, and dropping either loses something.
+    /// Write it to the [dead letters](crate::DeadLetter), or stop where there are none. The default:
+    /// two records under one key are a producer's bug, and dropping either loses something.
     #[default]
+    DeadLetter,
+    /// Stop with an error that names both records; the offset does not move.
     Stop,
     /// Skip the record like any copy, counted as [`Mismatch`](crate::Decision::Mismatch). For
     /// producers whose copies differ in a timestamp or the like.
@@ -87,6 +90,10 @@ pub(crate) struct Settings {
     /// Records handled at once over all partitions, where that is bounded.
     pub(crate) concurrency_max: Option<usize>,
     pub(crate) retry: RetryPolicy,
+    /// Where records go that cannot be handled.
+    pub(crate) letterbox: Option<Arc<dyn Letterbox>>,
+    /// Topics whose records may be letters that come back.
+    pub(crate) replay_from: Arc<[String]>,
     pub(crate) on_duplicate: Option<Arc<CopyHook>>,
     pub(crate) on_restore: Option<Arc<RestoreHook>>,
     /// Effects of one partition that a crash may repeat.

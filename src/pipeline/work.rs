@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::settings::{Ordering, Settings};
 use super::stop::Stop;
 use crate::claim::Decision;
+use crate::dead_letter::Reason;
 use crate::engine::Candidate;
 use crate::error::Error;
 use crate::handler::Delivery;
@@ -24,6 +25,8 @@ pub(crate) struct Work {
     pub(super) decision: Decision,
     pub(super) in_doubt: bool,
     pub(super) errand: Errand,
+    /// The hasher of where it was first, for a letter that comes back.
+    pub(super) origin: Option<Arc<Fingerprinter>>,
     /// Counts what was taken in: how far behind the first of all it comes.
     pub(super) order: u64,
 }
@@ -31,6 +34,16 @@ pub(crate) struct Work {
 impl Work {
     pub(super) fn record(&self) -> Option<Record<'_>> {
         self.batch.record(self.index)
+    }
+
+    /// Whether its key is claimed for as long as it is under way.
+    pub(super) fn is_claimed(&self) -> bool {
+        matches!(self.errand, Errand::Handle)
+    }
+
+    /// Whether its place in the partition is held: a copy that is shown counts as done.
+    pub(super) fn is_held(&self) -> bool {
+        !matches!(self.errand, Errand::Show(_))
     }
 }
 
@@ -40,6 +53,8 @@ pub(super) enum Errand {
     Handle,
     /// A copy that counts as done already, to be shown with what its first one recorded.
     Show(Option<Vec<u8>>),
+    /// It cannot be handled, for this reason: it goes to the dead letters.
+    Bury(Reason, Error),
 }
 
 /// What came of it.
@@ -55,6 +70,8 @@ pub(super) struct Finished {
 pub(super) enum Outcome {
     /// It took effect.
     Done(Option<Box<[u8]>>),
+    /// Its letter is written. The flag says whether it was to be handled, and has a claim.
+    Buried { claimed: bool },
     /// A copy was shown.
     Shown,
     /// It was not handled: the partition is given up, or nobody handles any more.
@@ -68,6 +85,8 @@ pub(crate) struct Context {
     pub(super) partition: TopicPartition,
     pub(super) settings: Arc<Settings>,
     pub(super) hasher: Arc<Fingerprinter>,
+    /// Whether records may be letters that come back.
+    pub(super) replays: bool,
     pub(super) stop: Arc<Stop>,
     /// As many as may be handled at once in all partitions, where that is bounded.
     pub(super) permits: Option<Arc<Semaphore>>,
@@ -91,7 +110,8 @@ impl Context {
             attempt,
             in_doubt: work.in_doubt,
             recipe: &self.settings.recipe,
-            hasher: &self.hasher,
+            hasher: work.origin.as_ref().unwrap_or(&self.hasher),
+            replayed: work.origin.is_some(),
         }
     }
 

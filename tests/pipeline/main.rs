@@ -8,6 +8,7 @@
 )]
 
 mod changed_topic;
+mod concurrent;
 mod crashes;
 mod decisions;
 mod doubt;

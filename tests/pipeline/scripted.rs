@@ -92,6 +92,17 @@ impl Scripted {
             .find(|(name, _)| name.partition() == partition)?;
         head.map(|head| head.next.get())
     }
+
+    /// What of a partition is not done below where the store stands.
+    pub(crate) fn gaps_of(&self, partition: i32) -> Vec<(i64, i64)> {
+        let heads = self.0.store.heads();
+        let id = heads
+            .iter()
+            .position(|(name, _)| name.partition() == partition);
+        let id = id.map(|id| PartitionId(u32::try_from(id).unwrap()));
+        let gaps = id.map(|id| self.0.store.gaps(id)).unwrap_or_default();
+        gaps.iter().map(|gap| (gap.from, gap.to)).collect()
+    }
 }
 
 impl Store for Scripted {

@@ -130,6 +130,13 @@ impl Operator {
     }
 }
 
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 /// What handlers did, in order: `partition:offset:key=value`.
 #[derive(Clone, Default)]
 pub(crate) struct Effects(Arc<Mutex<Vec<String>>>);
@@ -222,21 +229,32 @@ impl Running {
         + Sync
         + 'static,
     ) -> Self {
+        Self::run(
+            builder,
+            store,
+            async move |delivery: &Delivery<'_>, effects: &mut _| judge(delivery, effects),
+        )
+    }
+
+    /// As `with`, for a handler that waits.
+    pub(crate) fn run<F>(builder: Builder, store: impl Store, handler: F) -> Self
+    where
+        F: AsyncFn(&Delivery<'_>, &mut idempotent_consumer::Effects) -> HandlerResult
+            + Send
+            + Sync
+            + 'static,
+    {
         log();
         let effects = Effects::default();
         let (noted, stop) = (effects.clone(), CancellationToken::new());
         let token = stop.clone();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
+            runtime().block_on(async {
                 let consumer = builder.build(store)?;
                 consumer
                     .run(
                         async move |delivery, effects| {
-                            judge(delivery, effects)?;
+                            handler(delivery, effects).await?;
                             noted.add(effect(delivery));
                             Ok(())
                         },

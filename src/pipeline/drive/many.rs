@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::key::Fingerprint;
 use crate::pipeline::lane::{Lane, Step};
 use crate::pipeline::settings::{AHEAD_RECORDS_MAX, Ordering};
-use crate::pipeline::work::{Context, Errand, Finished, Outcome, Work};
+use crate::pipeline::work::{Context, Finished, Outcome, Work};
 use crate::store::StoreError;
 
 /// How often it is looked for new records, and at those that wait for a key of another partition,
@@ -121,9 +121,8 @@ impl<W: Worker> Flight<'_, W> {
     /// A record's turn comes, or it takes its place in the order of its key.
     fn begin(&mut self, work: Work) {
         self.waiting.begin(&work);
-        let handled = matches!(work.errand, Errand::Handle);
         let key = match self.context.settings.ordering {
-            Ordering::Key if handled => order_key(self.context, &work),
+            Ordering::Key if work.is_held() => order_key(self.context, &work),
             _ => None,
         };
         if let Some(work) = self.waiting.enqueue(key, work) {
@@ -172,13 +171,13 @@ impl<W: Worker> Flight<'_, W> {
     }
 
     fn finished(&mut self, lane: &mut Lane, (key, finished): (Option<Fingerprint>, Finished)) {
-        let handled = matches!(finished.work.errand, Errand::Handle);
+        let held = finished.work.is_held();
         let offset = finished.work.candidate.offset;
         let gone = matches!(finished.outcome, Outcome::Released | Outcome::Failed(_));
         let done = lane.finished(finished);
         self.ending |= gone;
         self.unless_failed(lane, done.map(drop));
-        if handled {
+        if held {
             self.waiting.over(offset);
         }
         let Some(key) = key else { return };

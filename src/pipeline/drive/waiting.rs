@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::key::{Fingerprint, Identity};
-use crate::pipeline::work::{Context, Errand, Work};
+use crate::pipeline::work::{Context, Work};
 
 /// What waits, and for what.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Waiting {
 
     /// A record is under way from here on, until it is [over](Waiting::over).
     pub(super) fn begin(&mut self, work: &Work) {
-        if matches!(work.errand, Errand::Handle) {
+        if work.is_held() {
             self.under_way.insert(work.candidate.offset, work.order);
         }
     }

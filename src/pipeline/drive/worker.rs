@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use crate::dead_letter::{Cause, Reason};
 use crate::error::{BoxError, Error};
 use crate::handler::HandlerError;
 use crate::pipeline::work::{Context, Errand, Finished, Outcome, Work};
@@ -49,6 +50,10 @@ pub(super) async fn see_through<W: Worker>(
     let (mut retried, mut unclear) = (0, false);
     let outcome = match &mut work.errand {
         Errand::Handle => handle(worker, context, &work, &mut retried, &mut unclear).await,
+        Errand::Bury(reason, error) => {
+            let (reason, error) = (*reason, std::mem::replace(error, Error::Panicked));
+            bury(context, &work, reason, error, 1, false).await
+        }
         Errand::Show(result) => {
             let result = result.take();
             if worker.show(context, &work, result).await {
@@ -85,7 +90,7 @@ async fn handle<W: Worker>(
             };
             worker.attempt(context, work, attempt).await
         };
-        let (error, again) = match tried {
+        let (error, reason) = match tried {
             Attempt::Done(result) => {
                 *unclear = false;
                 return Outcome::Done(result);
@@ -98,18 +103,19 @@ async fn handle<W: Worker>(
                 }
                 continue;
             }
-            Attempt::Failed(HandlerError::Reject(error)) => (error, false),
-            Attempt::Failed(HandlerError::Retry(error)) => {
-                let again = retry.covers(&*error);
-                (error, again)
+            Attempt::Failed(HandlerError::Reject(error)) => (error, Reason::Rejected),
+            Attempt::Failed(HandlerError::Retry(error)) if !retry.covers(&*error) => {
+                (error, Reason::Rejected)
             }
+            Attempt::Failed(HandlerError::Retry(error)) => (error, Reason::AttemptsUsedUp),
             Attempt::Panicked(error) => {
                 *unclear = true;
-                (error, true)
+                (error, Reason::AttemptsUsedUp)
             }
         };
+        let again = reason == Reason::AttemptsUsedUp;
         let Some(pause) = pauses.next().filter(|_| again) else {
-            return give_up(context, work, attempt, error);
+            return give_up(context, work, reason, attempt, error).await;
         };
         warn(context, work, attempt, pause, &error);
         *retried += 1;
@@ -128,11 +134,52 @@ fn warn(context: &Context, work: &Work, attempt: u32, pause: Duration, error: &B
     );
 }
 
-/// No attempt is left.
-fn give_up(context: &Context, work: &Work, attempts: u32, source: BoxError) -> Outcome {
-    Outcome::Failed(Error::Handler {
+/// No attempt is left: the record goes to the dead letters, or ends the consumer.
+async fn give_up(
+    context: &Context,
+    work: &Work,
+    reason: Reason,
+    attempts: u32,
+    source: BoxError,
+) -> Outcome {
+    let error = Error::Handler {
         at: context.coordinates(work.candidate.offset),
         attempts,
         source,
-    })
+    };
+    bury(context, work, reason, error, attempts, true).await
+}
+
+/// Writes the letter for a record that `error` would end the consumer with.
+async fn bury(
+    context: &Context,
+    work: &Work,
+    reason: Reason,
+    error: Error,
+    attempts: u32,
+    claimed: bool,
+) -> Outcome {
+    let (Some(letterbox), Some(record)) = (&context.settings.letterbox, work.record()) else {
+        return Outcome::Failed(error);
+    };
+    let text = match &error {
+        Error::Handler { source, .. } => source.to_string(),
+        error => error.to_string(),
+    };
+    let cause = Cause {
+        reason,
+        error: &text,
+        error_type: None,
+        attempts,
+    };
+    match letterbox.write(&record, &cause).await {
+        Ok(()) => {
+            tracing::warn!(%error, "the record went to the dead letters");
+            Outcome::Buried { claimed }
+        }
+        Err(letter) => {
+            tracing::error!(%error, "a record that cannot be handled has no dead letter either");
+            Outcome::Failed(letter.into())
+        }
+    }
 }

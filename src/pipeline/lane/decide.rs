@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::restore::RESTORE_WAIT;
 use super::{Lane, READ_WAIT, Step};
 use crate::claim::{Decision, answers_for};
+use crate::dead_letter::Reason;
 use crate::engine::{Candidate, Committed, Look};
 use crate::error::Error;
 use crate::key::{MissingKey, NoIdentity};
@@ -19,6 +20,8 @@ enum Copied {
     NotYet,
     Passed,
     ToShow(Option<Vec<u8>>),
+    /// It has another value.
+    ToBury(Error),
 }
 
 impl Lane {
@@ -56,10 +59,8 @@ impl Lane {
             return Ok(Some(Step::Idle));
         }
         // Behind the gates above: they come back to the same record.
-        let no_key = self
-            .window
-            .get_mut(self.cursor)
-            .and_then(|prepared| prepared.no_key.take());
+        let prepared = self.window.get_mut(self.cursor);
+        let no_key = prepared.and_then(|prepared| prepared.no_key.take());
         if let Some(reason) = no_key {
             return self.keyless(index, candidate, reason).map(Some);
         }
@@ -89,13 +90,19 @@ impl Lane {
             } => {
                 let errand = match self.copy(&candidate, decision, mark, durable)? {
                     Copied::NotYet => return Ok(None),
-                    Copied::Passed => None,
-                    Copied::ToShow(result) => Some(Errand::Show(result)),
+                    Copied::Passed => {
+                        self.advance(&candidate);
+                        return Ok(None);
+                    }
+                    Copied::ToShow(result) => Errand::Show(result),
+                    Copied::ToBury(error) => {
+                        self.take_in(&candidate);
+                        Errand::Bury(Reason::Mismatch, error)
+                    }
                 };
+                let work = self.work(index, candidate, decision, errand);
                 self.advance(&candidate);
-                errand
-                    .and_then(|errand| self.work(index, candidate, decision, errand))
-                    .map(Step::Work)
+                Some(work.map_or(Step::Stopped, Step::Work))
             }
             Look::Busy if self.is_in_order() => {
                 // Its holder may itself wait for one of ours: those must become durable first.
@@ -136,9 +143,10 @@ impl Lane {
 
     /// Takes a new record in, and moves behind it. `None` only where its batch is gone: a bug.
     fn hand_out(&mut self, index: usize, candidate: Candidate, decision: Decision) -> Option<Work> {
-        self.advance(&candidate);
         self.take_in(&candidate);
-        self.work(index, candidate, decision, Errand::Handle)
+        let work = self.work(index, candidate, decision, Errand::Handle);
+        self.advance(&candidate);
+        work
     }
 
     /// From here on the record is this lane's to settle, whatever is settled behind it.
@@ -152,6 +160,7 @@ impl Lane {
         self.settled(candidate);
     }
 
+    /// The record under the cursor, with what is to be done about it.
     fn work(
         &self,
         index: usize,
@@ -168,6 +177,7 @@ impl Lane {
             decision,
             in_doubt,
             errand,
+            origin: self.window.get(self.cursor)?.origin.clone(),
             order: self.taken,
         })
     }
@@ -192,6 +202,11 @@ impl Lane {
             Copied::Passed => None,
             Copied::ToShow(result) => {
                 work.errand = Errand::Show(result);
+                work.decision = decision;
+                Some(Step::Work(work))
+            }
+            Copied::ToBury(error) => {
+                work.errand = Errand::Bury(Reason::Mismatch, error);
                 work.decision = decision;
                 Some(Step::Work(work))
             }
@@ -254,10 +269,20 @@ impl Lane {
                 let work = self.hand_out(index, candidate, Decision::MissingKey);
                 Ok(work.map_or(Step::Stopped, Step::Work))
             }
-            MissingKey::Reject => Err(Error::MissingKey {
-                at: self.context.coordinates(candidate.offset),
-                source: reason,
-            }),
+            MissingKey::Reject => {
+                let error = Error::MissingKey {
+                    at: self.context.coordinates(candidate.offset),
+                    source: reason,
+                };
+                if self.context.settings.letterbox.is_none() {
+                    return Err(error);
+                }
+                self.take_in(&candidate);
+                let errand = Errand::Bury(Reason::MissingKey, error);
+                let work = self.work(index, candidate, Decision::MissingKey, errand);
+                self.advance(&candidate);
+                Ok(work.map_or(Step::Stopped, Step::Work))
+            }
         }
     }
 
@@ -270,8 +295,15 @@ impl Lane {
         durable: bool,
     ) -> Result<Copied, Error> {
         let settings = Arc::clone(&self.context.settings);
-        if decision == Decision::Mismatch && settings.mismatch == Mismatch::Stop {
-            return Err(self.mismatch(candidate, mark));
+        let duplicate = settings.mismatch == Mismatch::TreatAsDuplicate;
+        if decision == Decision::Mismatch && !duplicate {
+            let error = self.mismatch(candidate, mark);
+            let letters = settings.mismatch == Mismatch::DeadLetter;
+            return if letters && settings.letterbox.is_some() {
+                Ok(Copied::ToBury(error))
+            } else {
+                Err(error)
+            };
         }
         if self.shows_copies && !durable {
             // An answer must not come from a mark that a crash could still undo.

@@ -11,16 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::restore::Progress;
+use crate::dead_letter::origin;
 use crate::engine::{Candidate, Ledger, Moment};
 use crate::error::Error;
-use crate::key::{Fingerprint, NoIdentity};
+use crate::key::{Fingerprint, Fingerprinter, NoIdentity};
 use crate::pipeline::doubt::Doubt;
 use crate::pipeline::report::Counts;
 use crate::pipeline::settings::{READ_RECORDS_MAX, Settings};
 use crate::pipeline::shared::{Restoring, Shared};
 use crate::pipeline::stop::Stop;
 use crate::pipeline::work::{Context, Work};
-use crate::record::{NextOffset, TopicPartition};
+use crate::record::{NextOffset, Record, TopicPartition};
 use crate::source::{Batch, Reader};
 use crate::store::{Anchor, Gaps, Mark};
 
@@ -45,6 +46,8 @@ pub(in crate::pipeline) enum Step {
 struct Prepared {
     candidate: Candidate,
     no_key: Option<NoIdentity>,
+    /// For a letter that comes back.
+    origin: Option<Arc<Fingerprinter>>,
 }
 
 pub(crate) struct Lane {
@@ -115,10 +118,13 @@ impl Lane {
         let lease = *beginning.ledger.lease();
         let open = beginning.ledger.engine().store().gaps(lease.id);
         let permits = shared.permits().cloned();
+        let topic = beginning.ledger.partition().topic();
+        let replays = settings.replay_from.iter().any(|from| from == topic);
         let context = Context {
             partition: beginning.ledger.partition().clone(),
             settings,
             hasher: Arc::new(beginning.ledger.hasher().clone()),
+            replays,
             stop,
             permits,
         };
@@ -260,17 +266,33 @@ impl Lane {
         };
         let to = (self.prepared_to + WINDOW).min(batch.len());
         for record in (self.prepared_to..to).filter_map(|index| batch.record(index)) {
-            let (identity, no_key) = match self.context.settings.recipe.identify(&record) {
-                Ok(Some(identity)) => (Some(identity), None),
-                Ok(None) => (None, Some(NoIdentity::Missing)),
-                Err(reason) => (None, Some(reason)),
-            };
-            let candidate = self.ledger.candidate_of(&record, identity.as_ref());
-            self.keys.extend(candidate.fingerprint);
-            self.window.push(Prepared { candidate, no_key });
+            let prepared = prepare(&self.ledger, &self.context, &record);
+            self.keys.extend(prepared.candidate.fingerprint);
+            self.window.push(prepared);
         }
         self.prepared_to = to;
         self.looked_at = Some(self.ledger.lookup(&self.keys, &mut self.found)?);
         Ok(!self.window.is_empty())
+    }
+}
+
+/// Finds a record's identity: that of its first place, where it is a letter that comes back.
+fn prepare(ledger: &Ledger, context: &Context, record: &Record<'_>) -> Prepared {
+    let first = context.replays.then(|| origin(record)).flatten();
+    let seen = first.map_or(*record, |first| first.of(*record));
+    let (identity, no_key) = match context.settings.recipe.identify(&seen) {
+        Ok(Some(identity)) => (Some(identity), None),
+        Ok(None) => (None, Some(NoIdentity::Missing)),
+        Err(reason) => (None, Some(reason)),
+    };
+    let origin = first.map(|first| {
+        let place = TopicPartition::new(first.topic, first.partition);
+        Arc::new(ledger.engine().hasher(&place))
+    });
+    let hasher = origin.as_deref().unwrap_or(ledger.hasher());
+    Prepared {
+        candidate: ledger.candidate_of(record, identity.as_ref(), hasher),
+        no_key,
+        origin,
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Lane, READ_WAIT};
 use crate::claim::Decision;
-use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
+use crate::engine::{Candidate, Fill, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
-use crate::pipeline::work::{Errand, Finished, Outcome, Work};
+use crate::pipeline::work::{Finished, Outcome, Work};
 use crate::record::NextOffset;
 
 impl Lane {
@@ -19,6 +19,7 @@ impl Lane {
         self.counts.retried += retried;
         match outcome {
             Outcome::Done(result) => self.done(&work, result).map(|()| true),
+            Outcome::Buried { claimed } => self.buried(&work, claimed).map(|()| true),
             Outcome::Shown => Ok(true),
             Outcome::Released => {
                 self.unclear |= unclear;
@@ -35,7 +36,7 @@ impl Lane {
 
     /// A record was not handled: its key is free again.
     pub(in crate::pipeline) fn release(&self, work: &Work) {
-        if matches!(work.errand, Errand::Handle) {
+        if work.is_claimed() {
             self.ledger.release(&work.candidate);
         }
     }
@@ -45,11 +46,33 @@ impl Lane {
         self.ledger.settled_to()
     }
 
-    /// The effect has happened. Returns when another may: at most so many are uncommitted.
+    /// The effect has happened.
     fn done(&mut self, work: &Work, result: Option<Box<[u8]>>) -> Result<(), Error> {
         let fill = self.ledger.done_fill(&work.candidate, result)?;
         self.settled(&work.candidate);
-        self.count_handled(work);
+        self.counts.add(work.decision);
+        self.handled(work);
+        self.make_room(fill)
+    }
+
+    /// The letter is written. Where the record was to be handled, its key is marked so that only
+    /// its own redelivery is passed over.
+    fn buried(&mut self, work: &Work, claimed: bool) -> Result<(), Error> {
+        self.counts.dead_lettered += 1;
+        if !claimed {
+            if work.decision == Decision::Mismatch {
+                self.counts.add(work.decision);
+            }
+            return self.pass_over(&work.candidate);
+        }
+        let fill = self.ledger.dead_lettered_fill(&work.candidate)?;
+        self.settled(&work.candidate);
+        self.handled(work);
+        self.make_room(fill)
+    }
+
+    /// Returns when another effect may happen: at most so many are uncommitted.
+    fn make_room(&mut self, fill: Fill) -> Result<(), Error> {
         let max = self.context.settings.uncommitted_records_max;
         if fill.open == max.div_ceil(2) {
             // Half is written while the other half is filled.
@@ -73,8 +96,7 @@ impl Lane {
         Ok(())
     }
 
-    fn count_handled(&mut self, work: &Work) {
-        self.counts.add(work.decision);
+    fn handled(&mut self, work: &Work) {
         if work.in_doubt {
             self.counts.in_doubt += 1;
         }
@@ -119,9 +141,13 @@ impl Lane {
 
     /// A copy is passed over.
     pub(super) fn skip(&mut self, candidate: &Candidate, decision: Decision) -> Result<(), Error> {
+        self.counts.add(decision);
+        self.pass_over(candidate)
+    }
+
+    fn pass_over(&mut self, candidate: &Candidate) -> Result<(), Error> {
         self.ledger.skip(candidate)?;
         self.settled(candidate);
-        self.counts.add(decision);
         Ok(())
     }
 

@@ -174,6 +174,8 @@ impl Walk {
             ordering: Ordering::Partition,
             concurrency_max: None,
             on_restore: None,
+            letterbox: None,
+            replay_from: Arc::default(),
             retry: RetryPolicy::exponential(
                 3,
                 Duration::from_micros(20),
