@@ -24,7 +24,9 @@ step_fuzz() {
     run cargo fmt --manifest-path fuzz/Cargo.toml --check
     # With --target the flags are not for build scripts and macros.
     RUSTFLAGS="${FUZZ_FLAGS[*]}" CARGO_TARGET_DIR=$dir within "$FUZZ_BUILD_DEADLINE_MIN" \
-        cargo build --manifest-path fuzz/Cargo.toml --locked --quiet --release --target "$host"
+        cargo build --manifest-path fuzz/Cargo.toml --locked --quiet --release --target "$host" ||
+        die "fuzz: not built, see above; where its list of dependencies is behind the crate's:" \
+            "cargo update --workspace --manifest-path fuzz/Cargo.toml"
     for target in record frames; do
         # What was found in earlier runs is gone on with; the seeds are only read.
         mkdir -p -- "$dir/corpus/$target" "$dir/found"
