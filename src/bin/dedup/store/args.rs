@@ -20,7 +20,7 @@ Looks at a consumer's store, or has it forget what was done, so that a
 corrected handler gets those records once more. Stop the consumer first.
 
 WHAT is one of:
-      --key KEY                 a key, as the store's recipe finds it in a record
+      --key KEY                 a key, as the recipe finds it in a record
       --key-hex HEX             the same in hexadecimal digits, for any bytes
       --cloud-event SOURCE ID   the key of a CloudEvent
       --offsets FROM..TO        offsets of a partition, from FROM up to TO - 1
