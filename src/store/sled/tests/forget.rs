@@ -26,8 +26,8 @@ fn filled(path: &Path, scope: Scope) -> SledStore {
     store.bind(&owner).unwrap();
     for (partition, prefix) in [(0, ""), (1, "other ")] {
         let lease = store.lease(&orders(partition)).unwrap();
-        for (previous, next) in [(3, 6), (6, 8)] {
-            let entries = (previous..next).zip(&KEYS[previous as usize - 3..]);
+        for (previous, next, keys) in [(3, 6, &KEYS[..3]), (6, 8, &KEYS[3..])] {
+            let entries = (previous..next).zip(keys);
             let entries = entries.map(|(offset, key)| Entry {
                 fingerprint: print(&store, scope, partition, &format!("{prefix}{key}")),
                 offset,
@@ -94,6 +94,9 @@ fn no_mark_is_missed(store: &SledStore) {
     }
 }
 
+/// What is forgotten, what is known then, and what is open in each partition.
+type Row<'a> = (Forget, &'a [&'a str], [&'a [(i64, i64)]; 2]);
+
 fn summed(forgotten: &Forgotten) -> Vec<(i32, u64, Gaps, i64)> {
     let parts = forgotten.partitions.iter();
     let one = |part: &crate::store::Reopened| {
@@ -106,7 +109,6 @@ fn summed(forgotten: &Forgotten) -> Vec<(i32, u64, Gaps, i64)> {
 #[test]
 fn what_is_named_is_open_again_and_nothing_else_is() {
     let all = &KEYS[..];
-    type Row<'a> = (Forget, &'a [&'a str], [&'a [(i64, i64)]; 2]);
     let rows: [Row<'_>; 7] = [
         (
             Forget::key("orders", "b"),
