@@ -141,6 +141,7 @@ fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
             value_digest: number as u64,
             result: None,
             dead_lettered: false,
+            forgotten: false,
         });
         let entries: Vec<_> = entries.collect();
         let next = NextOffset::after(entries.last().map_or(0, |entry| entry.offset));

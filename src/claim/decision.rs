@@ -54,9 +54,10 @@ pub(crate) fn decide(mark: &Mark, id: PartitionId, offset: i64, value_digest: u6
 }
 
 /// Whether a mark keeps the record at a place from being handled. Nothing took effect for a dead
-/// letter: it answers for its own record alone, and another of the key is tried.
+/// letter: it answers for its own record alone, and another of the key is tried. A forgotten one
+/// answers for none.
 pub(crate) fn answers_for(mark: &Mark, id: PartitionId, offset: i64) -> bool {
-    !mark.dead_lettered || (mark.id == id && mark.offset == offset)
+    !mark.forgotten && (!mark.dead_lettered || (mark.id == id && mark.offset == offset))
 }
 
 /// The mark that a record's key will have, as far as a copy in flight needs it.
@@ -67,6 +68,7 @@ pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mar
         value_digest,
         has_result: false,
         dead_lettered: false,
+        forgotten: false,
     }
 }
 
@@ -83,5 +85,22 @@ mod tests {
         assert_eq!(decide(&mark, PartitionId(2), 5, 77), Decision::Duplicate);
         assert_eq!(decide(&mark, here, 6, 78), Decision::Mismatch);
         assert_eq!(decide(&mark, here, 5, 78), Decision::Mismatch);
+    }
+
+    #[test]
+    fn a_forgotten_mark_answers_for_nothing_and_a_dead_letter_for_its_own_record() {
+        let here = PartitionId(1);
+        let done = first_seen(here, 5, 77);
+        let dead = Mark {
+            dead_lettered: true,
+            ..done
+        };
+        let answers = |mark: &Mark| [5, 6].map(|offset| answers_for(mark, here, offset));
+        assert_eq!(answers(&done), [true, true]);
+        assert_eq!(answers(&dead), [true, false]);
+        for mut mark in [done, dead] {
+            mark.forgotten = true;
+            assert_eq!(answers(&mark), [false, false]);
+        }
     }
 }

@@ -36,6 +36,7 @@ impl Ledger {
                 value_digest: candidate.value_digest,
                 result,
                 dead_lettered,
+                forgotten: false,
             });
         if self.wake.is_none() && !self.open.has_room(entry.as_ref()) {
             // Nobody else would, and a store refuses a unit that is too long.

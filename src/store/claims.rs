@@ -240,6 +240,7 @@ mod tests {
             value_digest,
             has_result: false,
             dead_lettered: false,
+            forgotten: false,
         }
     }
 

@@ -40,6 +40,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         value_digest: offset as u64,
         result: (offset % 3 == 0).then(|| format!("result {offset}").into_bytes().into()),
         dead_lettered: false,
+        forgotten: false,
     });
     CommitUnit {
         id: lease.id,
@@ -75,6 +76,7 @@ fn contract<S: Store>(fresh: impl Fn() -> S) {
     late::gaps_are_those_of_the_last_unit(&fresh());
     late::a_unit_that_changes_nothing_is_refused(&fresh());
     late::a_dead_letter_gives_way_to_what_took_effect(&fresh());
+    late::a_forgotten_mark_gives_way_to_every_other(&fresh());
 }
 
 fn keys_results_and_head_come_together(store: &dyn Store) {

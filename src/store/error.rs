@@ -116,6 +116,14 @@ pub enum StoreError {
         /// Where the store stands.
         head: NextOffset,
     },
+    /// What is to be forgotten cannot be, or is not there. Nothing was changed.
+    #[error("nothing was forgotten in {place}: {reason}")]
+    NotForgotten {
+        /// The store.
+        place: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A call came in an order that the contract forbids.
     #[error("{0}")]
     Misused(&'static str),

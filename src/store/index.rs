@@ -11,6 +11,7 @@ use crate::key::Fingerprint;
 /// In the top bits of a slot's partition: ids are dense and far below them.
 const HAS_RESULT: u32 = 1 << 31;
 const DEAD_LETTERED: u32 = 1 << 30;
+const FORGOTTEN: u32 = 1 << 29;
 
 /// 40 bytes a key, and about a seventh more for the table's free places.
 #[derive(Clone, Copy)]
@@ -30,21 +31,33 @@ impl Known {
             value_digest: entry.value_digest,
             id_and_flags: id.0
                 | flag(entry.result.is_some(), HAS_RESULT)
-                | flag(entry.dead_lettered, DEAD_LETTERED),
+                | flag(entry.dead_lettered, DEAD_LETTERED)
+                | flag(entry.forgotten, FORGOTTEN),
         }
     }
 
-    fn is_dead_lettered(&self) -> bool {
-        self.id_and_flags & DEAD_LETTERED != 0
+    fn has(&self, flag: u32) -> bool {
+        self.id_and_flags & flag != 0
+    }
+
+    /// Of two marks of a key the higher counts, in whatever order they come: what took effect
+    /// before what went to the dead letters, and that before what was forgotten.
+    fn rank(&self) -> u8 {
+        match (self.has(FORGOTTEN), self.has(DEAD_LETTERED)) {
+            (true, _) => 0,
+            (false, true) => 1,
+            (false, false) => 2,
+        }
     }
 
     fn mark(&self) -> Mark {
         Mark {
-            id: PartitionId(self.id_and_flags & !(HAS_RESULT | DEAD_LETTERED)),
+            id: PartitionId(self.id_and_flags & !(HAS_RESULT | DEAD_LETTERED | FORGOTTEN)),
             offset: self.offset,
             value_digest: self.value_digest,
-            has_result: self.id_and_flags & HAS_RESULT != 0,
-            dead_lettered: self.is_dead_lettered(),
+            has_result: self.has(HAS_RESULT),
+            dead_lettered: self.has(DEAD_LETTERED),
+            forgotten: self.has(FORGOTTEN),
         }
     }
 }
@@ -87,7 +100,7 @@ impl Index {
     }
 
     /// Adds a unit's keys. The first mark of a key stands: it names the record that took effect. One
-    /// of a dead letter gives way to any other.
+    /// of a dead letter, or that was forgotten, gives way to one of work.
     pub(super) fn insert(&self, unit: &CommitUnit) {
         for entries in unit.entries.chunks(INSERTED_AT_ONCE) {
             let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -98,8 +111,7 @@ impl Index {
                 let table = &mut tables[table_of(&known.fingerprint)];
                 match table.entry(hash, same, |other| other.fingerprint.low()) {
                     Slot::Vacant(slot) => drop(slot.insert(known)),
-                    // In whatever order they come: what took effect is what counts.
-                    Slot::Occupied(mut slot) if slot.get().is_dead_lettered() => {
+                    Slot::Occupied(mut slot) if slot.get().rank() < known.rank() => {
                         *slot.get_mut() = known;
                     }
                     Slot::Occupied(_) => {}

@@ -3,6 +3,8 @@
 mod claims;
 mod commit;
 mod error;
+#[cfg(feature = "sled")]
+mod forget;
 #[cfg_attr(
     not(feature = "sled"),
     expect(dead_code, reason = "in memory only keys are encoded")
@@ -25,7 +27,9 @@ pub use gaps::{Gap, Gaps};
 pub use memory::MemoryStore;
 
 #[cfg(feature = "sled")]
-pub use self::sled::{SledOptions, SledStore};
+pub use self::forget::{Forget, Forgotten, Reopened};
+#[cfg(feature = "sled")]
+pub use self::sled::{Inspection, PartitionState, SledOptions, SledStore};
 
 use std::fmt;
 
@@ -103,6 +107,8 @@ pub struct Mark {
     /// Whether it went to the dead letters: nothing took effect, and another record of the key is
     /// tried like a new one.
     pub dead_lettered: bool,
+    /// Whether it was forgotten since: every record of the key is new.
+    pub forgotten: bool,
 }
 
 /// A store in one line of a log.
@@ -227,7 +233,10 @@ pub trait Store: Send + Sync + 'static {
         let mut place = Place::from(position);
         // What was done late, in a gap, is in a later unit than its neighbours.
         while let Some((at, unit)) = self.unit_behind(mark.id, place)? {
-            let of = |entry: &Entry| entry.fingerprint == *key && entry.offset == mark.offset;
+            // What was forgotten at the same place has none any more.
+            let of = |entry: &Entry| {
+                entry.fingerprint == *key && entry.offset == mark.offset && !entry.forgotten
+            };
             if let Some(entry) = unit.entries.into_iter().find(of) {
                 return entry.result.map(|result| Some(result.into())).ok_or(gone);
             }

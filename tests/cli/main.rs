@@ -37,3 +37,6 @@ mod ship_idempotent;
 // The state in a store.
 #[cfg(feature = "sled")]
 mod stored;
+// A consumer's store, looked at and made to forget.
+#[cfg(feature = "sled")]
+mod store;

@@ -14,6 +14,8 @@ mod decisions;
 mod doubt;
 mod durability;
 mod failures;
+#[cfg(feature = "sled")]
+mod forget;
 mod gates;
 mod hostile;
 mod identities;

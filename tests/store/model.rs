@@ -51,6 +51,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         value_digest: offset.unsigned_abs() ^ 0xabcd,
         result: result(lease.id.0, offset).map(Into::into),
         dead_lettered: false,
+        forgotten: false,
     });
     CommitUnit {
         id: lease.id,

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lexopt::Arg::{Long, Short};
+use lexopt::Arg::{Long, Short, Value};
 
 use crate::error::Error;
 
@@ -23,6 +23,7 @@ const WAIT_SECONDS_MAX: u64 = 86_400;
 
 pub(crate) const HELP: &str = "\
 Usage: dedup [OPTIONS] < LINES
+       dedup store --help
 
 Reads lines from standard input. A line that was not seen before is appended to
 the out file and remembered. Lines are compared as bytes. What was seen stays
@@ -75,6 +76,9 @@ Exit codes:
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
     Run(Config),
+    /// What a consumer's store is asked or told.
+    #[cfg(feature = "sled")]
+    Store(crate::store::Command),
     Help,
     Version,
 }
@@ -127,6 +131,7 @@ pub(crate) fn parse(
 ) -> Result<Command, Error> {
     let mut parser = lexopt::Parser::from_args(args);
     let mut typed = Typed::default();
+    let mut first = true;
     while let Some(arg) = parser.next().map_err(usage)? {
         match arg {
             Short('h') | Long("help") => return Ok(Command::Help),
@@ -136,10 +141,25 @@ pub(crate) fn parse(
             Long("seen") => typed.seen = Some(parser.value().map_err(usage)?),
             Long("out") => typed.out = Some(parser.value().map_err(usage)?),
             Long("wait") => typed.wait = Some(parser.value().map_err(usage)?),
+            // Only as the first: behind an option it would be a mistake.
+            Value(word) if first && word == "store" => return of_store(parser),
             other => return Err(usage(other.unexpected())),
         }
+        first = false;
     }
     resolve(typed, environment).map(Command::Run)
+}
+
+#[cfg(feature = "sled")]
+fn of_store(parser: lexopt::Parser) -> Result<Command, Error> {
+    crate::store::parse(parser).map(Command::Store)
+}
+
+#[cfg(not(feature = "sled"))]
+fn of_store(_: lexopt::Parser) -> Result<Command, Error> {
+    Err(Error::Usage(
+        "'dedup store' is not in this build; build with the feature 'sled'".to_owned(),
+    ))
 }
 
 fn resolve(
@@ -197,7 +217,7 @@ fn wait(typed: &OsStr) -> Result<Duration, Error> {
     clippy::needless_pass_by_value,
     reason = "the shape that map_err takes"
 )]
-fn usage(error: lexopt::Error) -> Error {
+pub(crate) fn usage(error: lexopt::Error) -> Error {
     Error::Usage(error.to_string())
 }
 

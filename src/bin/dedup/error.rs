@@ -61,6 +61,25 @@ pub(crate) enum Error {
     #[error(transparent)]
     Journal(#[from] crate::journal::Error),
 
+    /// The call of `dedup store` is wrong.
+    #[cfg(feature = "sled")]
+    #[error("{0}; see 'dedup store --help'")]
+    StoreUsage(String),
+
+    /// A consumer's store in its own words.
+    #[cfg(feature = "sled")]
+    #[error(transparent)]
+    Store(idempotent_consumer::store::StoreError),
+
+    /// The consumer runs.
+    #[cfg(feature = "sled")]
+    #[error(
+        "{path}: in use{by}; stop the consumer first: nobody may be at work on a store that is \
+         looked at or changed",
+        path = path.display()
+    )]
+    StoreInUse { path: PathBuf, by: String },
+
     /// Standard output is the out file and its reader went away. A pipeline's own status tells
     /// whether the reader was content, so this is not a failure of ours.
     #[error("the reader of standard output is gone")]
@@ -82,6 +101,8 @@ impl Error {
         match self {
             Self::ReaderGone => 0,
             Self::Usage(_) => 2,
+            #[cfg(feature = "sled")]
+            Self::StoreUsage(_) => 2,
             _ => 1,
         }
     }

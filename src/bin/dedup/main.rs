@@ -2,7 +2,8 @@
 //! restarts. A drop-in for the consumer lab's `dedup.sh`: the state is the script's own two text
 //! files, and either may go on where the other stopped. `dedup --help` says how to call it.
 //!
-//! With `--store sled` the state is a store of the library's instead; see `stored.rs`.
+//! With `--store sled` the state is a store of the library's instead; see `stored.rs`. And
+//! `dedup store` looks at a consumer's store, or has it forget; see `store/`.
 //!
 //! # What holds for the text files
 //!
@@ -45,6 +46,8 @@ mod run;
 mod seen;
 mod stdin;
 #[cfg(feature = "sled")]
+mod store;
+#[cfg(feature = "sled")]
 mod stored;
 
 fn main() -> ExitCode {
@@ -61,6 +64,8 @@ fn dispatch() -> Result<(), Error> {
     match args::parse(env::args_os().skip(1), env::var_os)? {
         Command::Help => print(args::HELP),
         Command::Version => print(concat!("dedup ", env!("CARGO_PKG_VERSION"), "\n")),
+        #[cfg(feature = "sled")]
+        Command::Store(command) => print(&store::run(&command)?),
         Command::Run(config) => {
             let summary = run::run(&config)?;
             if config.verbose {

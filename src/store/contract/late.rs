@@ -22,6 +22,7 @@ fn at(offset: i64, number: u64) -> Entry {
         value_digest: number,
         result: Some(format!("late {offset}").into_bytes().into()),
         dead_lettered: false,
+        forgotten: false,
     }
 }
 
@@ -129,4 +130,37 @@ pub(super) fn a_dead_letter_gives_way_to_what_took_effect(store: &dyn Store) {
     store.commit(&[dead(&other, 0, 1)]).unwrap();
     let mark = find(store, key(7)).unwrap();
     assert_eq!((mark.offset, mark.dead_lettered), (1, false));
+}
+
+pub(super) fn a_forgotten_mark_gives_way_to_every_other(store: &dyn Store) {
+    store.bind(&owner()).unwrap();
+    let lease = store.lease(&orders(0)).unwrap();
+    let entry = |offset, dead_lettered, forgotten| Entry {
+        dead_lettered,
+        forgotten,
+        result: None,
+        ..at(offset, 7)
+    };
+    let mut previous = 0;
+    let mut mark_after = |entry: Entry| {
+        let next = previous + 1;
+        let entries = vec![entry];
+        let unit = CommitUnit {
+            entries,
+            ..unit(&lease, previous, next)
+        };
+        store.commit(&[unit]).unwrap();
+        previous = next;
+        find(store, key(7)).unwrap()
+    };
+    let mark = mark_after(entry(0, true, true));
+    assert!(mark.forgotten && mark.dead_lettered);
+    let mark = mark_after(entry(1, true, false));
+    assert_eq!((mark.offset, mark.forgotten), (1, false));
+    let mark = mark_after(entry(2, false, true));
+    assert_eq!((mark.offset, mark.forgotten), (1, false));
+    let mark = mark_after(entry(3, false, false));
+    assert_eq!((mark.offset, mark.dead_lettered), (3, false));
+    let mark = mark_after(entry(4, false, true));
+    assert_eq!((mark.offset, mark.forgotten), (3, false));
 }

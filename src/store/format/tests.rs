@@ -19,6 +19,7 @@ fn unit() -> CommitUnit {
         value_digest: 9,
         result: result.map(Into::into),
         dead_lettered: offset == 12,
+        forgotten: offset == 4,
     };
     CommitUnit {
         id: PartitionId(3),

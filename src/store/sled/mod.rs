@@ -1,7 +1,9 @@
 //! The default store: a directory with a commit log in sled, checked on opening.
 
 mod files;
+mod forget;
 mod high_water;
+mod inspect;
 mod log;
 mod open;
 mod stamp;
@@ -13,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use self::high_water::HighWater;
+pub use self::inspect::{Inspection, PartitionState};
 use self::log::Log;
 use self::stamp::Stamp;
 use self::state::State;
@@ -30,6 +33,7 @@ use crate::record::{NextOffset, TopicPartition};
 pub struct SledOptions {
     durability: Durability,
     cache_bytes: u64,
+    create: bool,
 }
 
 impl Default for SledOptions {
@@ -37,6 +41,7 @@ impl Default for SledOptions {
         Self {
             durability: Durability::Power,
             cache_bytes: 64 << 20,
+            create: true,
         }
     }
 }
@@ -58,13 +63,23 @@ impl SledOptions {
         self
     }
 
+    /// Whether a new store is made where there is none: true by default. With `false` a directory
+    /// that is mistyped, or not mounted, begins no empty store.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
     /// Opens the store at `directory`, or makes a new one where there is nothing.
     ///
     /// Reads every record once: some seconds for ten million keys, with progress in the log.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::Damaged`], or
-    /// [`StoreError::Unusable`] for a directory that cannot be used or is no store.
+    /// [`StoreError::Unusable`] for a directory that cannot be used or is no store; of the kind
+    /// [`NotFound`](io::ErrorKind::NotFound) where none is there and none is to be
+    /// [made](SledOptions::create).
     pub fn open(&self, directory: impl AsRef<Path>) -> Result<SledStore, StoreError> {
         open::open(directory.as_ref(), self)
     }

@@ -24,6 +24,10 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
         let empty = io::Error::new(io::ErrorKind::InvalidInput, "the path is empty");
         return Err(files::unusable(directory)(empty));
     }
+    if !options.create && !paths.stamp.exists() {
+        let none = io::Error::new(io::ErrorKind::NotFound, "there is none, and none is made");
+        return Err(files::unusable(directory)(none));
+    }
     fs::create_dir_all(directory).map_err(files::unusable(directory))?;
     // Before the lock, which would leave a file in a directory that is somebody else's.
     refuse_foreign(&paths)?;

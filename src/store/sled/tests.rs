@@ -2,6 +2,7 @@
 
 mod blobs;
 mod damage;
+mod forget;
 mod late;
 mod refusals;
 mod reopen;
