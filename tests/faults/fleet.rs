@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use idempotent_consumer::testkit::history::{Collector, Positions, Rules, Summary};
 use tempfile::TempDir;
@@ -147,21 +147,9 @@ impl<'a> Fleet<'a> {
         });
     }
 
-    /// Waits until the broker counts so many members, and all have their partitions.
-    pub(crate) fn wait_complete(&self, members: usize) {
-        let end = Instant::now() + broker::DEADLINE;
-        loop {
-            let state = broker::group_state(self.kafka, &self.group);
-            if state == Some(("Stable".to_owned(), members)) {
-                return;
-            }
-            let group = &self.group;
-            assert!(
-                Instant::now() < end,
-                "{group}, to have {members} members, is {state:?}"
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+    /// The group's state and the number of its members, as the broker has them.
+    pub(crate) fn state(&self) -> Option<(String, usize)> {
+        broker::group_state(self.kafka, &self.group)
     }
 
     pub(crate) fn wait_caught_up(&self) {
