@@ -147,12 +147,9 @@ impl<'a> Fleet<'a> {
         });
     }
 
-    /// Waits until the broker counts so many members, and all have their partitions.
-    pub(crate) fn wait_complete(&self, members: usize) {
-        broker::wait_for(&format!("{} to be complete", self.group), || {
-            let group = broker::group_state(self.kafka, &self.group);
-            group == Some(("Stable".to_owned(), members))
-        });
+    /// The group's state and the number of its members, as the broker has them.
+    pub(crate) fn state(&self) -> Option<(String, usize)> {
+        broker::group_state(self.kafka, &self.group)
     }
 
     pub(crate) fn wait_caught_up(&self) {

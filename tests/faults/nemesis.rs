@@ -76,6 +76,7 @@ impl Nemesis<'_> {
         for _ in 0..=self.chance.below(2) {
             // How long the weather lasts; nothing is waited for.
             std::thread::sleep(self.chance.time_below(LULL_MAX));
+            self.revive();
             let at = self.chance.below(self.members.len());
             let blow = *self.chance.pick(BLOWS);
             self.strike(at, blow, &positions, rough);
@@ -158,17 +159,44 @@ impl Nemesis<'_> {
             collector.crashed(member.process.id(), crashed).unwrap();
             self.start(fleet, &name);
         }
-        for member in &mut self.members {
-            member.process.assert_running();
-        }
-        for (number, fleet) in self.fleets.iter().enumerate() {
-            let of_fleet = |member: &&Member| member.fleet == number;
-            fleet.wait_complete(self.members.iter().filter(of_fleet).count());
+        for fleet in 0..self.fleets.len() {
+            self.wait_complete(fleet);
             // Who was thought dead has asked the broker meanwhile: it asks five times a second.
+            let fleet = &self.fleets[fleet];
             fleet.wait_passed(&fleet.ends());
-            for member in self.members.iter().filter(of_fleet) {
-                fleet.collector.recovered(member.process.id());
+        }
+        for member in &self.members {
+            let collector = &self.fleets[member.fleet].collector;
+            collector.recovered(member.process.id());
+        }
+    }
+
+    /// Starts those again that found no broker: the library leaves that to whoever runs it.
+    fn revive(&mut self) {
+        let ended = |member: &mut Member| !member.is_doomed && member.process.found_no_broker();
+        while let Some(at) = self.members.iter_mut().position(ended) {
+            let member = self.members.remove(at);
+            self.start(member.fleet, &member.process.name);
+        }
+    }
+
+    fn wait_complete(&mut self, fleet: usize) {
+        let end = Instant::now() + broker::DEADLINE;
+        loop {
+            self.revive();
+            let of_fleet = |member: &&Member| member.fleet == fleet;
+            let wanted = self.members.iter().filter(of_fleet).count();
+            let state = self.fleets[fleet].state();
+            if state == Some(("Stable".to_owned(), wanted)) {
+                return;
             }
+            let said = || self.members.iter().map(|member| member.process.said());
+            assert!(
+                Instant::now() < end,
+                "group {fleet}, to have {wanted} members, is {state:?}\n{}",
+                said().collect::<Vec<_>>().join("\n\n")
+            );
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }

@@ -13,6 +13,11 @@ use crate::member::{ORDERS, Orders};
 const WRAPPER: &str = "trap '' XFSZ; exec \"$@\"";
 const LOG_SHOWN_BYTES: usize = 4_000;
 
+/// What a member says that has found no broker for half a minute.
+const NO_BROKER: &str = "reaching the cluster";
+/// What it says that is stopped without one.
+const CUT_OFF: [&str; 2] = [NO_BROKER, "committing the last offsets"];
+
 pub(crate) struct Process {
     pub(crate) name: String,
     child: Child,
@@ -100,8 +105,17 @@ impl Process {
         drop(self.child.stdin.take());
         let status = self.end();
         let said = self.said();
-        let is_told = status.success() || said.contains("committing the last offsets");
+        let is_told = status.success() || CUT_OFF.iter().any(|words| said.contains(words));
         assert!(is_told, "{}: {status}\n{said}", self.name);
+    }
+
+    /// Whether it has given up because no broker answered when it started.
+    pub(crate) fn found_no_broker(&mut self) -> bool {
+        let ended = self.child.try_wait().unwrap();
+        if ended.is_some() && !self.said().contains(NO_BROKER) {
+            self.assert_running();
+        }
+        ended.is_some()
     }
 
     /// The end of what it has logged.

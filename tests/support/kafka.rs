@@ -30,6 +30,7 @@ use super::skip::cannot_run;
 /// `scripts/kafka` ends with this status when Java, Maven or the jars are missing.
 const UNAVAILABLE: i32 = 69;
 const DEADLINE: Duration = Duration::from_secs(30);
+const START_DEADLINE_S: &str = "KAFKA_START_DEADLINE_S";
 
 /// One broker. Dropping it stops it and removes its data; when the process ends without that,
 /// the script's watchdog does it.
@@ -306,6 +307,10 @@ pub(crate) fn repository() -> &'static Path {
 fn script() -> Command {
     let mut command = Command::new(repository().join("scripts/kafka"));
     command.stdin(Stdio::null());
+    // A loaded machine takes its time, and a start that fails says so by itself.
+    if std::env::var_os(START_DEADLINE_S).is_none() {
+        command.env(START_DEADLINE_S, "180");
+    }
     command
 }
 
