@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use idempotent_consumer::testkit::history::Positions;
+
 use crate::chance::Chance;
 use crate::feed::Feed;
 use crate::fleet::{Fleet, Work};
@@ -46,7 +48,7 @@ fn killed_at_any_moment(protocol: Protocol, session: Duration, work: Work, perce
         std::thread::sleep(chance.time_below(Duration::from_millis(300)));
         process.assert_running();
         // Nobody else is there who could repeat anything.
-        fleet.kill(process, Default::default());
+        fleet.kill(process, Positions::new());
     }
     let mut process = fleet.start("member");
     fleet.wait_for_more(&mut process, 1);
