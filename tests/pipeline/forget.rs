@@ -79,9 +79,8 @@ fn copies_of_a_forgotten_key_stay_copies() {
         &[("a", "1"), ("b", "1"), ("a", "1"), ("b", "1")],
     );
     let first = Running::start(builder(&broker), sled(dir.path()), |_| Ok(()));
-    first.wait_for("all four", || {
-        Operator::new(&broker).committed(0) == Some(4)
-    });
+    let operator = Operator::new(&broker);
+    first.wait_for("all four", || operator.committed(0) == Some(4));
     first.stop();
     forget(dir.path(), &Forget::key(TOPIC, "a"));
     Operator::new(&broker).set(0, 0);
