@@ -92,6 +92,7 @@ fn no_mark_is_missed(store: &SledStore) {
         for entry in unit.entries.iter().filter(|entry| entry.forgotten) {
             let gap = store.gaps(unit.id).at(entry.offset);
             assert!(gap.is_some_and(|gap| gap.forgotten), "{entry:?}");
+            assert_eq!(entry.result, None);
         }
     }
 }
