@@ -2,13 +2,13 @@
 
 mod plan;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 
 pub(super) use self::plan::Plan;
 use super::{Gaps, Owner};
-use crate::key::{Identity, Scope};
+use crate::key::{Fingerprint, Fingerprinter, HashKey, Identity, Scope};
 use crate::record::{NextOffset, TopicPartition};
 
 /// What a store is to forget.
@@ -121,15 +121,30 @@ impl Forget {
         }
     }
 
-    /// The key that is named, `None` where offsets are.
-    fn identity(&self) -> Option<Identity<'_>> {
-        match &self.what {
-            What::Key(key) => Some(Identity::Bytes(Cow::Borrowed(key))),
-            What::CloudEvent([source, id]) => {
-                Some(Identity::Parts([Cow::Borrowed(source), Cow::Borrowed(id)]))
-            }
-            What::Offsets(_) | What::All => None,
-        }
+    /// What the key that is named is known by, `None` where offsets are.
+    fn fingerprints<'a>(
+        &self,
+        owner: &Owner,
+        hash_key: &HashKey,
+        partitions: impl Iterator<Item = &'a TopicPartition>,
+    ) -> Option<Rc<[Fingerprint]>> {
+        let identity = match &self.what {
+            What::Key(key) => Identity::Bytes(key.into()),
+            What::CloudEvent([source, id]) => Identity::Parts([source.into(), id.into()]),
+            What::Offsets(_) | What::All => return None,
+        };
+        let scope = if owner.scope == Scope::Partition.name() {
+            Scope::Partition
+        } else {
+            Scope::Topic
+        };
+        let mut keys: Vec<_> = partitions
+            .map(|name| Fingerprinter::new(hash_key, &owner.group, scope, name))
+            .map(|hasher| hasher.fingerprint(&identity))
+            .collect();
+        // The same for each partition where keys hold for the topic.
+        keys.dedup();
+        Some(keys.into())
     }
 
     /// The offsets that are named, of those that a store knows.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::{Forget, Forgotten, Reopened};
-use crate::key::{Fingerprint, Fingerprinter, HashKey, Scope};
+use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::partitions::{Partition, Partitions};
 use crate::store::{CommitUnit, Entry, Gap, Gaps, Owner, PartitionId, StoreError};
@@ -14,15 +15,17 @@ use crate::store::{CommitUnit, Entry, Gap, Gaps, Owner, PartitionId, StoreError}
 const GAPS_MAX: usize = 1_000;
 
 /// How an entry is recognised that is to be forgotten.
+#[derive(Clone)]
 enum Wanted {
-    Key(Fingerprint),
+    /// The key's fingerprints: one, or one for each partition that keys hold for.
+    Keys(Rc<[Fingerprint]>),
     Offsets(Range<i64>),
 }
 
 impl Wanted {
     fn is(&self, entry: &Entry) -> bool {
         match self {
-            Self::Key(key) => entry.fingerprint == *key,
+            Self::Keys(keys) => keys.contains(&entry.fingerprint),
             Self::Offsets(offsets) => offsets.contains(&entry.offset),
         }
     }
@@ -81,60 +84,56 @@ impl Plan {
         if let Err(reason) = forget.check(&owner) {
             return Err(plan.refused(&reason));
         }
-        let mut known = Vec::new();
-        for (id, one) in partitions.iter() {
-            let (Some(head), Some(floor)) = (one.head, floor(id)) else {
-                continue;
-            };
-            let all = floor.get()..head.next.get();
-            known.push(format!("{} from {} up to {}", one.name, all.start, all.end));
-            if forget.names(&one.name) {
-                plan.add(id, one, forget, (&owner, &hash_key), all);
+        let known: Vec<_> = partitions
+            .iter()
+            .filter_map(|(id, one)| Some((id, one, floor(id)?.get()..one.head?.next.get())))
+            .collect();
+        let named = known.iter().filter(|(_, one, _)| forget.names(&one.name));
+        let names = named.clone().map(|(_, one, _)| &one.name);
+        match forget.fingerprints(&owner, &hash_key, names) {
+            Some(keys) if keys.is_empty() => {}
+            // In whatever partition: one that is read from a dead letter keeps its key.
+            Some(keys) => {
+                for (id, one, all) in &known {
+                    plan.add(*id, one, all.end, Wanted::Keys(Rc::clone(&keys)));
+                }
+            }
+            None => {
+                for (id, one, all) in named {
+                    let offsets = forget.offsets_of(all.clone());
+                    if !offsets.is_empty() {
+                        plan.add(*id, one, all.end, Wanted::Offsets(offsets));
+                    }
+                }
             }
         }
         if plan.parts.is_empty() {
-            let known = match known.len() {
-                0 => "nothing".to_owned(),
-                _ => known.join(", "),
+            let known = known
+                .iter()
+                .map(|(_, one, all)| format!("{} from {} up to {}", one.name, all.start, all.end));
+            let known = match known.collect::<Vec<_>>().join(", ") {
+                none if none.is_empty() => "nothing".to_owned(),
+                known => known,
             };
             return Err(plan.refused(&format!("what the store knows is {known}")));
         }
         Ok(plan)
     }
 
-    fn add(
-        &mut self,
-        id: PartitionId,
-        partition: &Partition,
-        forget: &Forget,
-        (owner, hash_key): (&Owner, &HashKey),
-        known: Range<i64>,
-    ) {
+    fn add(&mut self, id: PartitionId, partition: &Partition, next: i64, wanted: Wanted) {
         let mut part = Part {
             name: partition.name.clone(),
             epoch: partition.epoch,
-            next: NextOffset::after(known.end.saturating_sub(1)),
+            next: NextOffset::after(next.saturating_sub(1)),
             before: partition.gaps.clone(),
             after: partition.gaps.clone(),
             reopened: Gaps::default(),
-            wanted: Wanted::Offsets(0..0),
+            wanted: wanted.clone(),
             keys: 0,
         };
-        if let Some(identity) = forget.identity() {
-            let scope = match owner.scope.as_str() {
-                "partition" => Scope::Partition,
-                _ => Scope::Topic,
-            };
-            let hasher = Fingerprinter::new(hash_key, &owner.group, scope, &partition.name);
-            part.wanted = Wanted::Key(hasher.fingerprint(&identity));
-        } else {
-            let offsets = forget.offsets_of(known);
-            if offsets.is_empty() {
-                return;
-            }
-            // Not its keys' offsets alone: records without a key took effect there too.
+        // Not its keys' offsets alone: records without a key took effect there too.
+        if let Wanted::Offsets(offsets) = wanted {
             part.reopen(offsets.start, offsets.end);
-            part.wanted = Wanted::Offsets(offsets);
         }
         self.parts.insert(id, part);
     }
@@ -156,7 +155,7 @@ impl Plan {
                 continue;
             }
             part.keys += u64::from(!entry.forgotten);
-            if matches!(part.wanted, Wanted::Key(_)) {
+            if matches!(part.wanted, Wanted::Keys(_)) {
                 part.reopen(entry.offset, entry.offset.saturating_add(1));
             }
         }
