@@ -1,6 +1,7 @@
 //! What librdkafka calls back: rebalances, errors, log lines.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use rdkafka::client::ClientContext;
@@ -28,6 +29,8 @@ pub(super) struct Context {
     /// The source's; held weakly, since it holds the client that holds this.
     commits: OnceLock<Weak<Commits>>,
     failure: Mutex<Option<SourceError>>,
+    /// The group is being left: what it still offers is not taken.
+    leaving: AtomicBool,
     /// Who may read the queues that are assigned.
     turns: Mutex<HashMap<TopicPartition, Turn>>,
 }
@@ -40,6 +43,7 @@ impl Context {
             listener: OnceLock::new(),
             commits: OnceLock::new(),
             failure: Mutex::default(),
+            leaving: AtomicBool::new(false),
             turns: Mutex::default(),
         }
     }
@@ -52,6 +56,11 @@ impl Context {
 
     pub(super) fn listen(&self, listener: Arc<dyn Listener>) -> bool {
         self.listener.set(listener).is_ok()
+    }
+
+    /// Nothing is taken any more. A client that is closing answers no questions about offsets.
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Ordering::Release);
     }
 
     /// What went wrong in a callback, which cannot return it.
@@ -76,6 +85,9 @@ impl Context {
         ) else {
             return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
         };
+        if self.leaving.load(Ordering::Acquire) {
+            return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
+        }
         let offered = match patiently(|| offered(consumer, list)) {
             Ok(offered) => offered,
             Err(error) => {

@@ -248,6 +248,7 @@ impl Source for KafkaSource {
 
     fn leave(&mut self, positions: &[Committed], limit: Duration) -> Result<(), SourceError> {
         let end = Instant::now() + limit;
+        self.context().leave();
         let committed = self.commit_last(positions, end);
         // Whatever the commit said: a client that was not closed is closed by its drop, which
         // waits for the brokers without a limit.
