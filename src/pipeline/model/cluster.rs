@@ -4,6 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::op::PARTITIONS;
+use crate::record::OwnedHeaders;
+
+/// The header that identifies a record.
+pub(super) const HEADER: &str = "event-id";
+/// Record keys, by which an order may be kept. Fewer than records, and nothing to do with copies.
+const RECORD_KEYS: u64 = 3;
 
 /// What makes two records the same event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +23,8 @@ pub(super) enum Identity {
 #[derive(Debug)]
 pub(super) struct Produced {
     pub(super) identity: Identity,
-    pub(super) key: Option<Vec<u8>>,
+    pub(super) record_key: Vec<u8>,
+    pub(super) headers: OwnedHeaders,
     pub(super) value: Vec<u8>,
     pub(super) timestamp_ms: i64,
 }
@@ -83,7 +90,15 @@ impl Cluster {
         };
         let record = Produced {
             identity,
-            key: key.map(|key| format!("key-{key}").into_bytes()),
+            record_key: format!("{}", self.serial % RECORD_KEYS).into_bytes(),
+            headers: OwnedHeaders(
+                key.map(|key| {
+                    let value = format!("key-{key}").into_bytes();
+                    (HEADER.as_bytes().to_vec(), Some(value))
+                })
+                .into_iter()
+                .collect(),
+            ),
             value: value.into_bytes(),
             // Each another: a log that was cut and grown again is recognised by it.
             timestamp_ms: i64::try_from(self.serial).unwrap(),

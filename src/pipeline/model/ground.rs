@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::history::Marks;
-use crate::key::record_key;
+use crate::key::header;
 use crate::store::{MemoryStore, Owner, Store};
 
 /// Which store it is.
@@ -25,7 +25,7 @@ pub(super) struct Ground {
 pub(super) fn owner() -> Owner {
     Owner {
         group: super::history::GROUP.to_owned(),
-        recipe: record_key().name(),
+        recipe: header(super::cluster::HEADER).name(),
         scope: "topic".to_owned(),
     }
 }

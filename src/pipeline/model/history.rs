@@ -7,6 +7,7 @@ use super::cluster::{Cluster, Identity};
 use super::op::PARTITIONS;
 use crate::TopicPartition;
 use crate::key::{self, Fingerprinter, HashKey, Scope};
+use crate::record::NextOffset;
 use crate::store::{PartitionId, Store};
 
 pub(super) const TOPIC: &str = "orders";
@@ -37,6 +38,13 @@ impl Marks {
         let id = self.id(partition)?.0 as usize;
         let (_, head) = self.store.heads().into_iter().nth(id)?;
         head.map(|head| head.next.get())
+    }
+
+    /// Below it everything is done.
+    pub(super) fn position(&self, partition: usize) -> Option<i64> {
+        let gaps = self.store.gaps(self.id(partition)?);
+        let first = gaps.first().map(NextOffset::get);
+        first.or_else(|| self.head(partition))
     }
 
     /// Whether the offset lies below the head and in none of its gaps.
@@ -84,6 +92,7 @@ pub(super) struct Handled {
     pub(super) offset: i64,
     pub(super) in_doubt: bool,
     pub(super) token: String,
+    pub(super) record_key: Vec<u8>,
     /// When its batch was read, in ticks of the world.
     pub(super) read_at: u64,
 }
@@ -93,8 +102,8 @@ pub(super) struct Handled {
 pub(super) struct Given {
     /// The group's position then.
     pub(super) committed: Option<i64>,
-    /// The store's head then.
-    pub(super) head: Option<i64>,
+    /// Below it the store knew everything as done.
+    pub(super) position: Option<i64>,
     /// When its answer was in, in ticks of the world: what is read from then on, in whatever
     /// partition, is decided about with all keys below `committed`.
     pub(super) since: Option<u64>,
@@ -159,7 +168,7 @@ impl History {
         if known != token {
             return Err(format!("{handled:?} had the token {known} before"));
         }
-        let ahead = own.committed > Some(own.head.unwrap_or(0));
+        let ahead = own.committed > Some(own.position.unwrap_or(0));
         if in_doubt && !ahead && !self.disorder.contains(&partition) {
             return Err(format!("{handled:?}, but nothing ever ended without order"));
         }

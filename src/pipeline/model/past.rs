@@ -40,6 +40,7 @@ fn doubt_lasts_until_its_records_are_handled() {
             uncommitted_records_max: 2,
             linger: Duration::from_secs(3600),
             shows_copies: false,
+            ..Pace::default()
         }),
         Op::Assign { mask: 0b001 },
         Op::Settle,

@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, Identity};
-use super::history::{Given, History, Marks, may_commit};
-use super::op::{Attempt, PARTITIONS};
+use super::history::{Given, Handled, History, Marks, may_commit};
+use super::op::{Attempt, PARTITIONS, Pace};
 use crate::engine::Committed;
+use crate::pipeline::Ordering;
 use crate::store::Store;
 use crate::testkit::FaultStore;
 
@@ -33,8 +34,6 @@ pub(super) struct Reading {
     pub(super) idle: bool,
     /// It is about to end: no reader waits for records any more.
     pub(super) closing: bool,
-    /// The offset handled last.
-    pub(super) handled: i64,
     /// When it was last given records, in ticks of the world.
     pub(super) read_at: u64,
 }
@@ -53,6 +52,9 @@ pub(super) struct World {
     pub(super) refusals: VecDeque<bool>,
     pub(super) broken: Option<usize>,
     pub(super) in_hand: usize,
+    /// The offset handled last of each partition, or of each record key in it.
+    pub(super) handled: HashMap<(usize, Vec<u8>), i64>,
+    pub(super) pace: Pace,
     ticks: u64,
     /// Partitions that the session held at some time.
     pub(super) touched: HashSet<usize>,
@@ -113,6 +115,20 @@ impl World {
         }
     }
 
+    /// Notes the order in which records are handled, and says what is wrong with it.
+    pub(super) fn in_order(&mut self, handled: &Handled) {
+        let group = match self.pace.order {
+            Ordering::Partition => Vec::new(),
+            Ordering::Key => handled.record_key.clone(),
+            Ordering::Unordered => return,
+        };
+        let place = (handled.partition, group);
+        let last = self.handled.insert(place, handled.offset);
+        if last.is_some_and(|last| last >= handled.offset) {
+            self.violated(format!("{handled:?} behind {last:?}"));
+        }
+    }
+
     /// Another member handles records of a partition and commits them.
     pub(super) fn elsewhere(&mut self, partition: usize, count: usize) {
         let log = &self.cluster.logs[partition];
@@ -148,9 +164,12 @@ impl World {
     pub(super) fn is_settled(&self) -> bool {
         let quiet = self.reading.iter().zip(&self.cluster.logs);
         let mut quiet = quiet.filter_map(|(reading, log)| Some((reading.as_ref()?, log)));
+        let unhandled = self.unhandled();
+        let mut unhandled = unhandled.iter().map(|(partition, ..)| *partition);
         self.commands.is_empty()
             && self.in_hand == 0
             && quiet.all(|(reading, log)| reading.idle && log.from(reading.next).is_none())
+            && unhandled.all(|partition| self.reading[partition].is_none())
     }
 
     /// Whether every effect is durable.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster::HEADER;
 use super::ground::{Ground, Kind, marks, owner};
 use super::history::History;
 use super::op::{Op, PARTITIONS, Pace};
@@ -15,9 +16,9 @@ use super::source::Scripted;
 use super::stage::{Command, Faulty, Stage, World};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::key::{MissingKey, Scope, record_key};
+use crate::key::{MissingKey, Scope, header};
 use crate::pipeline::{
-    CopyHook, Driving, HandlerWorker, Mismatch, Ordering, Report, Restore, Session, Settings, drive,
+    CopyHook, Driving, HandlerWorker, Mismatch, Report, Restore, Session, Settings, drive,
 };
 use crate::retry::RetryPolicy;
 use crate::store::Store;
@@ -53,6 +54,7 @@ impl Walk {
                 uncommitted_records_max: 2,
                 linger: Duration::from_millis(1),
                 shows_copies: true,
+                ..Pace::default()
             },
             plan: None,
             fired: false,
@@ -117,6 +119,8 @@ impl Walk {
             (world.marks, world.store) = (None, None);
             world.history.session = self.sessions;
             world.history.uncommitted_records_max = self.pace.uncommitted_records_max;
+            world.pace = self.pace;
+            world.handled.clear();
             world.touched.clear();
             (world.failures, world.source_failed, world.ended) = (0, false, false);
         }
@@ -137,13 +141,11 @@ impl Walk {
             )?;
             engine.store().bind_cluster("cluster")?;
             stage.world().marks = Some(marks(ground));
-            let driver = Driving {
-                worker: HandlerWorker {
-                    handler: Shop(Arc::clone(&stage)),
-                    shows_copies: settings.on_duplicate.is_some(),
-                },
-                runtime,
+            let worker = HandlerWorker {
+                handler: Shop(Arc::clone(&stage)),
+                shows_copies: settings.on_duplicate.is_some(),
             };
+            let driver = Driving { worker, runtime };
             let session = Arc::new(Session::new(engine, settings, Arc::new(driver))?);
             drive(Scripted::new(stage), &session, &stop)
         };
@@ -167,12 +169,12 @@ impl Walk {
             show_copy(&stage, delivery, result);
         });
         Settings {
-            recipe: record_key(),
+            recipe: header(HEADER),
             missing_key: MissingKey::PassThrough,
             mismatch: Mismatch::TreatAsDuplicate,
             restore: Restore::FromSource,
-            ordering: Ordering::Partition,
-            concurrency_max: None,
+            ordering: self.pace.order,
+            concurrency_max: self.pace.concurrency_max,
             on_restore: None,
             letterbox: None,
             replay_from: Arc::default(),
