@@ -128,14 +128,13 @@ impl History {
         self.effects.contains_key(&identity)
     }
 
-    /// Another member handles a record, unless its key is done.
+    /// Another member handles a record, or passes it over as done: its key counts as done either
+    /// way, once it is known here what that member did.
     pub(super) fn elsewhere(&mut self, identity: Identity, partition: usize, offset: i64) {
-        self.effects.entry(identity).or_insert_with(|| {
-            vec![Effect {
-                by: By::Elsewhere,
-                partition,
-                offset,
-            }]
+        self.effects.entry(identity).or_default().push(Effect {
+            by: By::Elsewhere,
+            partition,
+            offset,
         });
     }
 

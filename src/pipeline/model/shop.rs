@@ -98,7 +98,7 @@ impl Handler for Shop {
         let handled = Handled {
             identity: identity(&delivery.record()),
             partition,
-            read_at: self.0.world().reading[partition].map_or(0, |reading| reading.read_at),
+            read_at: self.0.world().read_at[&(partition, delivery.offset())],
             offset: delivery.offset(),
             in_doubt: delivery.in_doubt(),
             token: delivery.token(),

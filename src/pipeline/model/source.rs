@@ -75,7 +75,6 @@ impl Scripted {
                 next,
                 idle: false,
                 closing: false,
-                read_at: now,
             });
             let reader = ScriptedReader {
                 stage: Arc::clone(&self.stage),
@@ -219,7 +218,10 @@ impl ScriptedReader {
     fn take(&self, world: &mut World, max: usize) -> Vec<(i64, Arc<Produced>)> {
         let now = world.tick();
         let World {
-            cluster, reading, ..
+            cluster,
+            reading,
+            read_at,
+            ..
         } = world;
         let Some(reading) = &mut reading[self.partition] else {
             return Vec::new();
@@ -234,8 +236,10 @@ impl ScriptedReader {
             .map(|(offset, record)| (*offset, Arc::clone(record)))
             .collect();
         if let Some((last, _)) = records.last() {
-            (reading.next, reading.idle, reading.read_at) = (last + 1, false, now);
+            (reading.next, reading.idle) = (last + 1, false);
         }
+        let places = records.iter().map(|(at, _)| ((self.partition, *at), now));
+        read_at.extend(places);
         records
     }
 }

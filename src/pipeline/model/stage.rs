@@ -34,8 +34,6 @@ pub(super) struct Reading {
     pub(super) idle: bool,
     /// It is about to end: no reader waits for records any more.
     pub(super) closing: bool,
-    /// When it was last given records, in ticks of the world.
-    pub(super) read_at: u64,
 }
 
 /// All that changes.
@@ -56,6 +54,8 @@ pub(super) struct World {
     pub(super) handled: HashMap<(usize, Vec<u8>), i64>,
     pub(super) pace: Pace,
     ticks: u64,
+    /// When each record was last handed to a lane, in ticks.
+    pub(super) read_at: HashMap<(usize, i64), u64>,
     /// Partitions that the session held at some time.
     pub(super) touched: HashSet<usize>,
     /// Attempts that were told to fail in this session.
@@ -119,6 +119,8 @@ impl World {
     pub(super) fn in_order(&mut self, handled: &Handled) {
         let group = match self.pace.order {
             Ordering::Partition => Vec::new(),
+            // A copy waits for its first, wherever that is, and lets others of its record key pass.
+            Ordering::Key if self.cluster.copied.contains(&handled.identity) => return,
             Ordering::Key => handled.record_key.clone(),
             Ordering::Unordered => return,
         };
