@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ground::Kind;
 use super::op::{Attempt, Op, Pace};
 use super::walk;
+use crate::pipeline::Ordering;
 use crate::testkit::Fault;
 
 const ROUNDS: usize = 20;
@@ -75,4 +76,36 @@ fn a_restore_that_fails_lets_no_other_partition_go_on() {
         ]);
         rounds(&ops);
     }
+}
+
+/// A copy that waited for its first in the same partition was given back at the stop, and let go of
+/// the first one's key: a copy in another partition was handled before the first had its mark.
+#[test]
+fn a_copy_that_is_given_back_does_not_free_the_key_of_its_first() {
+    let slowly = |partition| Op::Send {
+        partition,
+        attempts: vec![Attempt::Retry, Attempt::Retry, Attempt::Slow],
+    };
+    let again = |partition| Op::Again {
+        partition,
+        of: 0,
+        altered: false,
+    };
+    rounds(&[
+        Op::Pace(Pace {
+            order: Ordering::Unordered,
+            uncommitted_records_max: 1000,
+            linger: Duration::from_secs(3600),
+            ..Pace::default()
+        }),
+        send(0),
+        again(0),
+        slowly(0),
+        Op::Assign { mask: 0b001 },
+        again(1),
+        slowly(1),
+        Op::Broken { partition: 0 },
+        Op::Assign { mask: 0b010 },
+        Op::Settle,
+    ]);
 }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster::HEADER;
 use super::ground::{Ground, Kind, marks, owner};
 use super::history::History;
+use super::judge::judge;
 use super::op::{Op, PARTITIONS, Pace};
 use super::shop::{Shop, show_copy};
 use super::source::Scripted;
@@ -96,7 +97,7 @@ impl Walk {
             Op::Plan { after, fault } => self.plan(*after, *fault),
             Op::Pace(pace) => self.pace = *pace,
             log => {
-                change(&mut self.stage.world(), log);
+                self.stage.world().change(log);
                 self.stage.tell();
             }
         }
@@ -335,95 +336,5 @@ impl Walk {
         let what = world.unhandled();
         world.violated(format!("lost: {what:?}"));
         Ok(())
-    }
-}
-
-/// Whether a session may have ended like this. Says whether the topic is another.
-fn judge(
-    world: &World,
-    result: &Result<Report, Error>,
-    dead: bool,
-    faulty: bool,
-) -> Result<bool, String> {
-    match result {
-        Err(Error::Panicked) => return Err("a panic".to_owned()),
-        _ if dead => return Ok(false),
-        Err(Error::Store(error)) if !faulty || !error.to_string().contains("told to fail") => {
-            return Err("a failure of the store that was not planned".to_owned());
-        }
-        Err(Error::Handler { .. }) if world.failures == 0 => {
-            return Err("a failure of the handler that was not planned".to_owned());
-        }
-        Err(Error::Source(_)) if !world.source_failed => {
-            return Err("a failure of the source that was not planned".to_owned());
-        }
-        Err(Error::TopicChanged { partition, .. }) => {
-            let partition = usize::try_from(partition.partition()).unwrap();
-            if !world.cluster.logs[partition].changed {
-                return Err("the topic is what it was".to_owned());
-            }
-        }
-        Ok(_) if faulty => return Err("a fault that nobody was told of".to_owned()),
-        Ok(_) | Err(Error::Store(_) | Error::Handler { .. } | Error::Source(_)) => {}
-        Err(_) => return Err("an unexpected end".to_owned()),
-    }
-    if let (false, Some(marks)) = (faulty, &world.marks) {
-        world.history.ended_in_order(marks)?;
-    }
-    Ok(matches!(result, Err(Error::TopicChanged { .. })))
-}
-
-/// Changes what lies in the topic or in the group.
-fn change(world: &mut World, op: &Op) {
-    let World {
-        cluster,
-        marks,
-        given,
-        ..
-    } = world;
-    let free = |partition: usize| given[partition].is_none();
-    let head = |partition| marks.as_ref().and_then(|marks| marks.head(partition));
-    match op {
-        Op::Send {
-            partition,
-            attempts,
-        } => {
-            let identity = cluster.send(*partition);
-            world
-                .attempts
-                .insert(identity, attempts.iter().copied().collect());
-        }
-        Op::Again {
-            partition,
-            of,
-            altered,
-        } => cluster.again(*partition, *of, *altered),
-        Op::Keyless { partition } => cluster.keyless(*partition),
-        Op::Marker { partition } => cluster.marker(*partition),
-        Op::Compact { partition, nth } => cluster.compact(*partition, *nth),
-        Op::Trim { partition, count } => cluster.trim(*partition, *count),
-        Op::Truncate {
-            partition,
-            back,
-            grown,
-        } if free(*partition) => {
-            if let Some(head) = head(*partition) {
-                cluster.truncate(*partition, head, *back, *grown);
-            }
-        }
-        Op::Recreate { partition, grown } if free(*partition) => {
-            let head = head(*partition);
-            cluster.recreate(*partition, head, *grown);
-        }
-        Op::Elsewhere { partition, count } if free(*partition) => {
-            world.elsewhere(*partition, *count);
-        }
-        // Brokers refuse it while there are members.
-        Op::Rewind { partition, back } if given.iter().all(Option::is_none) => {
-            cluster.rewind(*partition, *back);
-        }
-        Op::Refuse { applied } => world.refusals.push_back(*applied),
-        Op::Broken { partition } if !free(*partition) => world.broken = Some(*partition),
-        _ => {}
     }
 }
