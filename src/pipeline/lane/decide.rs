@@ -113,7 +113,12 @@ impl Lane {
             }
             Look::Busy => {
                 let work = self.hand_out(index, candidate, Decision::New);
-                Some(work.map_or(Step::Stopped, Step::Parked))
+                // Its key is its first's: giving this one back must not free it.
+                let parked = work.map(|work| Work {
+                    claimed: false,
+                    ..work
+                });
+                Some(parked.map_or(Step::Stopped, Step::Parked))
             }
         })
     }
@@ -176,6 +181,7 @@ impl Lane {
             candidate,
             decision,
             in_doubt,
+            claimed: true,
             errand,
             origin: self.window.get(self.cursor)?.origin.clone(),
             order: self.taken,
@@ -190,7 +196,10 @@ impl Lane {
         let candidate = work.candidate;
         let (decision, mark, durable) = match self.ledger.claim(&candidate, None)? {
             Look::Busy => return Ok(Some(Step::Parked(work))),
-            Look::New => return Ok(Some(Step::Work(work))),
+            Look::New => {
+                work.claimed = true;
+                return Ok(Some(Step::Work(work)));
+            }
             Look::Known {
                 decision,
                 mark,
