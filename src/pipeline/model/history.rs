@@ -109,6 +109,13 @@ pub(super) struct Given {
     pub(super) since: Option<u64>,
 }
 
+impl Given {
+    /// Whether another member was there last.
+    pub(super) fn is_behind(&self) -> bool {
+        self.committed > Some(self.position.unwrap_or(0))
+    }
+}
+
 /// Everything that took effect on the present store.
 #[derive(Default)]
 pub(super) struct History {
@@ -116,7 +123,8 @@ pub(super) struct History {
     tokens: HashMap<Identity, String>,
     /// Effects of each partition whose marks were not seen yet.
     unmarked: [Vec<(Identity, i64, u32)>; PARTITIONS],
-    /// Partitions that a session ever held when it ended without order, or whose handler panicked.
+    /// Partitions that a session ever held when it ended without order, that another member was
+    /// ahead on, or whose handler panicked: doubt may last for more than one lease.
     pub(super) disorder: HashSet<usize>,
     pub(super) session: u32,
     pub(super) uncommitted_records_max: usize,
@@ -167,8 +175,7 @@ impl History {
         if known != token {
             return Err(format!("{handled:?} had the token {known} before"));
         }
-        let ahead = own.committed > Some(own.position.unwrap_or(0));
-        if in_doubt && !ahead && !self.disorder.contains(&partition) {
+        if in_doubt && !own.is_behind() && !self.disorder.contains(&partition) {
             return Err(format!("{handled:?}, but nothing ever ended without order"));
         }
         let effects = self.effects.entry(identity).or_default();

@@ -47,11 +47,15 @@ impl Scripted {
                 let committed = world.cluster.committed[*partition];
                 let marks = world.marks.as_ref();
                 let position = marks.and_then(|marks| marks.position(*partition));
-                world.given[*partition] = Some(Given {
+                let given = Given {
                     committed,
                     position,
                     since: None,
-                });
+                };
+                if given.is_behind() {
+                    world.history.disorder.insert(*partition);
+                }
+                world.given[*partition] = Some(given);
                 world.touched.insert(*partition);
                 Offered {
                     partition: named(*partition),
