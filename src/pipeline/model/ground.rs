@@ -36,12 +36,21 @@ pub(super) fn marks(store: Arc<dyn Store>) -> Marks {
     Marks::new(store, &hash_key)
 }
 
+/// In memory where there is such a place: thousands of leases and releases are synced here, and
+/// what a power cut leaves is tested elsewhere.
+#[cfg(feature = "sled")]
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
 impl Ground {
     pub(super) fn new(kind: Kind) -> Self {
         Self {
             kind,
             #[cfg(feature = "sled")]
-            directory: tempfile::tempdir().unwrap(),
+            directory: directory(),
             store: None,
         }
     }

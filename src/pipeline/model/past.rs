@@ -109,3 +109,35 @@ fn a_copy_that_is_given_back_does_not_free_the_key_of_its_first() {
         Op::Settle,
     ]);
 }
+
+/// Copies waited in two partitions for each other's firsts, which were done and never committed: no
+/// wait for a key that was out of order asked for it, and the stop waited until its limit.
+#[test]
+fn copies_that_wait_for_each_other_out_of_order_have_their_firsts_committed() {
+    let again = |partition, of| Op::Again {
+        partition,
+        of,
+        altered: false,
+    };
+    let ops = [
+        Op::Pace(Pace {
+            order: Ordering::Unordered,
+            uncommitted_records_max: 1000,
+            linger: Duration::from_secs(3600),
+            ..Pace::default()
+        }),
+        send(0),
+        send(1),
+        Op::Assign { mask: 0b011 },
+        Op::Settle,
+        again(0, 1),
+        again(1, 0),
+        send(0),
+        send(1),
+        Op::Settle,
+        Op::Stop,
+    ];
+    if let Err(why) = walk(Kind::Memory, &ops) {
+        panic!("{why}\nafter {ops:#?}");
+    }
+}

@@ -88,7 +88,8 @@ impl Walk {
             Op::Assign { mask } => self.assign(*mask),
             Op::Revoke { mask, lost } => self.revoke(*mask, *lost),
             Op::Settle => self.wait("everything to be handled", World::is_settled),
-            Op::Harden if self.pace.linger < Duration::from_secs(1) => {
+            // Not within the patience of this test, where only the end of the session commits.
+            Op::Harden if self.stage.world().pace.linger < Duration::from_secs(1) => {
                 self.wait("everything to be durable", World::is_durable);
             }
             Op::Harden => {}
