@@ -195,7 +195,11 @@ impl Lane {
     ) -> Result<Option<Step>, Error> {
         let candidate = work.candidate;
         let (decision, mark, durable) = match self.ledger.claim(&candidate, None)? {
-            Look::Busy => return Ok(Some(Step::Parked(work))),
+            Look::Busy => {
+                // Its holder may itself wait for one of ours: those must become durable first.
+                self.ledger.urge();
+                return Ok(Some(Step::Parked(work)));
+            }
             Look::New => {
                 work.claimed = true;
                 return Ok(Some(Step::Work(work)));
