@@ -165,9 +165,7 @@ impl History {
         let own = given[partition].ok_or_else(|| format!("{handled:?} without an assignment"))?;
         // A mark may come while its handler runs: of an effect elsewhere, read back meanwhile.
         let mut earlier = self.effects.get(&identity).into_iter().flatten();
-        let may_come = earlier
-            .next()
-            .is_some_and(|first| first.by == By::Elsewhere);
+        let may_come = earlier.any(|earlier| earlier.by == By::Elsewhere);
         if marks.has(identity, partition, offset) && !may_come {
             return Err(format!("{handled:?} although the store knows it as done"));
         }
