@@ -114,11 +114,9 @@ impl Lane {
             Look::Busy => {
                 let work = self.hand_out(index, candidate, Decision::New);
                 // Its key is its first's: giving this one back must not free it.
-                let parked = work.map(|work| Work {
-                    claimed: false,
-                    ..work
-                });
-                Some(parked.map_or(Step::Stopped, Step::Parked))
+                let claimed = false;
+                let park = |work| Step::Parked(Work { claimed, ..work });
+                Some(work.map_or(Step::Stopped, park))
             }
         })
     }
