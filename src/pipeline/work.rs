@@ -24,6 +24,8 @@ pub(crate) struct Work {
     pub(super) candidate: Candidate,
     pub(super) decision: Decision,
     pub(super) in_doubt: bool,
+    /// Whether the key is its own: not while it waits for another with it.
+    pub(super) claimed: bool,
     pub(super) errand: Errand,
     /// The hasher of where it was first, for a letter that comes back.
     pub(super) origin: Option<Arc<Fingerprinter>>,
@@ -38,7 +40,7 @@ impl Work {
 
     /// Whether its key is claimed for as long as it is under way.
     pub(super) fn is_claimed(&self) -> bool {
-        matches!(self.errand, Errand::Handle)
+        self.claimed && matches!(self.errand, Errand::Handle)
     }
 
     /// Whether its place in the partition is held: a copy that is shown counts as done.

@@ -113,7 +113,10 @@ impl Lane {
             }
             Look::Busy => {
                 let work = self.hand_out(index, candidate, Decision::New);
-                Some(work.map_or(Step::Stopped, Step::Parked))
+                // Its key is its first's: giving this one back must not free it.
+                let claimed = false;
+                let park = |work| Step::Parked(Work { claimed, ..work });
+                Some(work.map_or(Step::Stopped, park))
             }
         })
     }
@@ -176,6 +179,7 @@ impl Lane {
             candidate,
             decision,
             in_doubt,
+            claimed: true,
             errand,
             origin: self.window.get(self.cursor)?.origin.clone(),
             order: self.taken,
@@ -189,8 +193,15 @@ impl Lane {
     ) -> Result<Option<Step>, Error> {
         let candidate = work.candidate;
         let (decision, mark, durable) = match self.ledger.claim(&candidate, None)? {
-            Look::Busy => return Ok(Some(Step::Parked(work))),
-            Look::New => return Ok(Some(Step::Work(work))),
+            Look::Busy => {
+                // Its holder may itself wait for one of ours: those must become durable first.
+                self.ledger.urge();
+                return Ok(Some(Step::Parked(work)));
+            }
+            Look::New => {
+                work.claimed = true;
+                return Ok(Some(Step::Work(work)));
+            }
             Look::Known {
                 decision,
                 mark,

@@ -1,9 +1,15 @@
 //! The topic and the group's positions, as plain data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::op::PARTITIONS;
+use crate::record::OwnedHeaders;
+
+/// The header that identifies a record.
+pub(super) const HEADER: &str = "event-id";
+/// Record keys, by which an order may be kept. Fewer than records, and nothing to do with copies.
+const RECORD_KEYS: u64 = 3;
 
 /// What makes two records the same event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +23,8 @@ pub(super) enum Identity {
 #[derive(Debug)]
 pub(super) struct Produced {
     pub(super) identity: Identity,
-    pub(super) key: Option<Vec<u8>>,
+    pub(super) record_key: Vec<u8>,
+    pub(super) headers: OwnedHeaders,
     pub(super) value: Vec<u8>,
     pub(super) timestamp_ms: i64,
 }
@@ -51,6 +58,8 @@ impl Log {
 pub(super) struct Cluster {
     pub(super) logs: [Log; PARTITIONS],
     pub(super) committed: [Option<i64>; PARTITIONS],
+    /// Keys that were produced more than once.
+    pub(super) copied: HashSet<Identity>,
     keys: usize,
     serial: u64,
 }
@@ -66,6 +75,7 @@ impl Cluster {
     /// A copy of a record, if there is a key at all.
     pub(super) fn again(&mut self, partition: usize, of: usize, altered: bool) {
         if let Some(key) = of.checked_rem(self.keys) {
+            self.copied.insert(Identity::Key(key));
             self.append(partition, Identity::Key(key), altered);
         }
     }
@@ -83,7 +93,15 @@ impl Cluster {
         };
         let record = Produced {
             identity,
-            key: key.map(|key| format!("key-{key}").into_bytes()),
+            record_key: format!("{}", self.serial % RECORD_KEYS).into_bytes(),
+            headers: OwnedHeaders(
+                key.map(|key| {
+                    let value = format!("key-{key}").into_bytes();
+                    (HEADER.as_bytes().to_vec(), Some(value))
+                })
+                .into_iter()
+                .collect(),
+            ),
             value: value.into_bytes(),
             // Each another: a log that was cut and grown again is recognised by it.
             timestamp_ms: i64::try_from(self.serial).unwrap(),
@@ -95,8 +113,10 @@ impl Cluster {
         identity
     }
 
+    /// Not in a changed log: the record that shows the change is to be there.
     pub(super) fn marker(&mut self, partition: usize) {
-        self.logs[partition].high += 1;
+        let log = &mut self.logs[partition];
+        log.high += i64::from(!log.changed);
     }
 
     /// Removes a record that is not the last: Kafka never compacts the newest one away. Nothing

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::history::Marks;
-use crate::key::record_key;
+use crate::key::header;
 use crate::store::{MemoryStore, Owner, Store};
 
 /// Which store it is.
@@ -25,7 +25,7 @@ pub(super) struct Ground {
 pub(super) fn owner() -> Owner {
     Owner {
         group: super::history::GROUP.to_owned(),
-        recipe: record_key().name(),
+        recipe: header(super::cluster::HEADER).name(),
         scope: "topic".to_owned(),
     }
 }
@@ -36,12 +36,21 @@ pub(super) fn marks(store: Arc<dyn Store>) -> Marks {
     Marks::new(store, &hash_key)
 }
 
+/// In memory where there is such a place: thousands of leases and releases are synced here, and
+/// what a power cut leaves is tested elsewhere.
+#[cfg(feature = "sled")]
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .unwrap()
+}
+
 impl Ground {
     pub(super) fn new(kind: Kind) -> Self {
         Self {
             kind,
             #[cfg(feature = "sled")]
-            directory: tempfile::tempdir().unwrap(),
+            directory: directory(),
             store: None,
         }
     }

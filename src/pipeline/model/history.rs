@@ -7,6 +7,7 @@ use super::cluster::{Cluster, Identity};
 use super::op::PARTITIONS;
 use crate::TopicPartition;
 use crate::key::{self, Fingerprinter, HashKey, Scope};
+use crate::record::NextOffset;
 use crate::store::{PartitionId, Store};
 
 pub(super) const TOPIC: &str = "orders";
@@ -37,6 +38,13 @@ impl Marks {
         let id = self.id(partition)?.0 as usize;
         let (_, head) = self.store.heads().into_iter().nth(id)?;
         head.map(|head| head.next.get())
+    }
+
+    /// Below it everything is done.
+    pub(super) fn position(&self, partition: usize) -> Option<i64> {
+        let gaps = self.store.gaps(self.id(partition)?);
+        let first = gaps.first().map(NextOffset::get);
+        first.or_else(|| self.head(partition))
     }
 
     /// Whether the offset lies below the head and in none of its gaps.
@@ -84,6 +92,7 @@ pub(super) struct Handled {
     pub(super) offset: i64,
     pub(super) in_doubt: bool,
     pub(super) token: String,
+    pub(super) record_key: Vec<u8>,
     /// When its batch was read, in ticks of the world.
     pub(super) read_at: u64,
 }
@@ -93,11 +102,18 @@ pub(super) struct Handled {
 pub(super) struct Given {
     /// The group's position then.
     pub(super) committed: Option<i64>,
-    /// The store's head then.
-    pub(super) head: Option<i64>,
+    /// Below it the store knew everything as done.
+    pub(super) position: Option<i64>,
     /// When its answer was in, in ticks of the world: what is read from then on, in whatever
     /// partition, is decided about with all keys below `committed`.
     pub(super) since: Option<u64>,
+}
+
+impl Given {
+    /// Whether another member was there last.
+    pub(super) fn is_behind(&self) -> bool {
+        self.committed > Some(self.position.unwrap_or(0))
+    }
 }
 
 /// Everything that took effect on the present store.
@@ -107,7 +123,8 @@ pub(super) struct History {
     tokens: HashMap<Identity, String>,
     /// Effects of each partition whose marks were not seen yet.
     unmarked: [Vec<(Identity, i64, u32)>; PARTITIONS],
-    /// Partitions that a session ever held when it ended without order, or whose handler panicked.
+    /// Partitions that a session ever held when it ended without order, that another member was
+    /// ahead on, or whose handler panicked: doubt may last for more than one lease.
     pub(super) disorder: HashSet<usize>,
     pub(super) session: u32,
     pub(super) uncommitted_records_max: usize,
@@ -119,14 +136,13 @@ impl History {
         self.effects.contains_key(&identity)
     }
 
-    /// Another member handles a record, unless its key is done.
+    /// Another member handles a record, or passes it over as done: its key counts as done either
+    /// way, once it is known here what that member did.
     pub(super) fn elsewhere(&mut self, identity: Identity, partition: usize, offset: i64) {
-        self.effects.entry(identity).or_insert_with(|| {
-            vec![Effect {
-                by: By::Elsewhere,
-                partition,
-                offset,
-            }]
+        self.effects.entry(identity).or_default().push(Effect {
+            by: By::Elsewhere,
+            partition,
+            offset,
         });
     }
 
@@ -149,9 +165,7 @@ impl History {
         let own = given[partition].ok_or_else(|| format!("{handled:?} without an assignment"))?;
         // A mark may come while its handler runs: of an effect elsewhere, read back meanwhile.
         let mut earlier = self.effects.get(&identity).into_iter().flatten();
-        let may_come = earlier
-            .next()
-            .is_some_and(|first| first.by == By::Elsewhere);
+        let may_come = earlier.any(|earlier| earlier.by == By::Elsewhere);
         if marks.has(identity, partition, offset) && !may_come {
             return Err(format!("{handled:?} although the store knows it as done"));
         }
@@ -159,8 +173,7 @@ impl History {
         if known != token {
             return Err(format!("{handled:?} had the token {known} before"));
         }
-        let ahead = own.committed > Some(own.head.unwrap_or(0));
-        if in_doubt && !ahead && !self.disorder.contains(&partition) {
+        if in_doubt && !own.is_behind() && !self.disorder.contains(&partition) {
             return Err(format!("{handled:?}, but nothing ever ended without order"));
         }
         let effects = self.effects.entry(identity).or_default();

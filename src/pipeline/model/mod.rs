@@ -16,9 +16,11 @@
 //! shorter as far as it still fails, printed, and its seed kept in `failures.txt`, which is run
 //! first ever after.
 
+mod change;
 mod cluster;
 mod ground;
 mod history;
+mod judge;
 mod op;
 mod past;
 mod shop;

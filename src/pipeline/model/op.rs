@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use crate::pipeline::Ordering;
 use crate::testkit::Fault;
 
 /// The topic's partitions.
@@ -20,8 +21,10 @@ pub(super) enum Attempt {
 }
 
 /// How a session is run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
+    pub(super) order: Ordering,
+    pub(super) concurrency_max: Option<usize>,
     pub(super) uncommitted_records_max: usize,
     pub(super) linger: Duration,
     /// Whether copies are shown to a hook.
@@ -121,10 +124,18 @@ fn pace() -> impl Strategy<Value = Op> {
         // Longer than any sequence: what asks for a commit is the limit, or the end.
         Just(Duration::from_secs(3600)),
     ];
+    let order = prop_oneof![
+        Just(Ordering::Partition),
+        Just(Ordering::Key),
+        Just(Ordering::Unordered),
+    ];
+    let concurrency = proptest::option::of(1..6_usize);
     let uncommitted = prop_oneof![1..5_usize, Just(1000)];
-    (uncommitted, linger, any::<bool>()).prop_map(
-        |(uncommitted_records_max, linger, shows_copies)| {
+    (order, concurrency, uncommitted, linger, any::<bool>()).prop_map(
+        |(order, concurrency_max, uncommitted_records_max, linger, shows_copies)| {
             Op::Pace(Pace {
+                order,
+                concurrency_max,
                 uncommitted_records_max,
                 linger,
                 shows_copies,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::ground::Kind;
 use super::op::{Attempt, Op, Pace};
 use super::walk;
+use crate::pipeline::Ordering;
 use crate::testkit::Fault;
 
 const ROUNDS: usize = 20;
@@ -40,6 +41,7 @@ fn doubt_lasts_until_its_records_are_handled() {
             uncommitted_records_max: 2,
             linger: Duration::from_secs(3600),
             shows_copies: false,
+            ..Pace::default()
         }),
         Op::Assign { mask: 0b001 },
         Op::Settle,
@@ -73,5 +75,69 @@ fn a_restore_that_fails_lets_no_other_partition_go_on() {
             Op::Settle,
         ]);
         rounds(&ops);
+    }
+}
+
+/// A copy that waited for its first in the same partition was given back at the stop, and let go of
+/// the first one's key: a copy in another partition was handled before the first had its mark.
+#[test]
+fn a_copy_that_is_given_back_does_not_free_the_key_of_its_first() {
+    let slowly = |partition| Op::Send {
+        partition,
+        attempts: vec![Attempt::Retry, Attempt::Retry, Attempt::Slow],
+    };
+    let again = |partition| Op::Again {
+        partition,
+        of: 0,
+        altered: false,
+    };
+    rounds(&[
+        Op::Pace(Pace {
+            order: Ordering::Unordered,
+            uncommitted_records_max: 1000,
+            linger: Duration::from_secs(3600),
+            ..Pace::default()
+        }),
+        send(0),
+        again(0),
+        slowly(0),
+        Op::Assign { mask: 0b001 },
+        again(1),
+        slowly(1),
+        Op::Broken { partition: 0 },
+        Op::Assign { mask: 0b010 },
+        Op::Settle,
+    ]);
+}
+
+/// Copies waited in two partitions for each other's firsts, which were done and never committed: no
+/// wait for a key that was out of order asked for it, and the stop waited until its limit.
+#[test]
+fn copies_that_wait_for_each_other_out_of_order_have_their_firsts_committed() {
+    let again = |partition, of| Op::Again {
+        partition,
+        of,
+        altered: false,
+    };
+    let ops = [
+        Op::Pace(Pace {
+            order: Ordering::Unordered,
+            uncommitted_records_max: 1000,
+            linger: Duration::from_secs(3600),
+            ..Pace::default()
+        }),
+        send(0),
+        send(1),
+        Op::Assign { mask: 0b011 },
+        Op::Settle,
+        again(0, 1),
+        again(1, 0),
+        send(0),
+        send(1),
+        Op::Settle,
+        Op::Stop,
+    ];
+    if let Err(why) = walk(Kind::Memory, &ops) {
+        panic!("{why}\nafter {ops:#?}");
     }
 }

@@ -19,7 +19,8 @@ fn number<T: std::str::FromStr>(text: &[u8], prefix: &str) -> Option<T> {
 }
 
 fn identity(record: &Record<'_>) -> Identity {
-    let key = record.key().and_then(|key| number(key, "key-"));
+    let mut headers = record.headers().iter();
+    let key = headers.find_map(|(_, value)| number(value?, "key-"));
     let keyless = || record.value().and_then(|value| number(value, "keyless "));
     key.map(Identity::Key)
         .or_else(|| keyless().map(Identity::Keyless))
@@ -36,7 +37,13 @@ struct InHand<'a>(&'a Stage);
 
 impl<'a> InHand<'a> {
     fn new(stage: &'a Stage) -> Self {
-        stage.world().in_hand += 1;
+        let mut world = stage.world();
+        world.in_hand += 1;
+        let (in_hand, max) = (world.in_hand, world.pace.concurrency_max);
+        if max.is_some_and(|max| in_hand > max) {
+            world.violated(format!("{in_hand} records in hand, of {max:?}"));
+        }
+        drop(world);
         Self(stage)
     }
 }
@@ -71,22 +78,16 @@ impl Shop {
             history,
             marks: Some(marks),
             given,
-            reading,
             ..
         } = &mut *world
         else {
             return;
         };
-        let mut verdict = history.effect(handled, cluster, given, marks);
-        if let Some(reading) = &mut reading[handled.partition] {
-            if handled.offset <= reading.handled {
-                verdict = Err(format!("{handled:?} behind {}", reading.handled));
-            }
-            reading.handled = handled.offset;
-        }
+        let verdict = history.effect(handled, cluster, given, marks);
         if let Err(why) = verdict {
             world.violated(why);
         }
+        world.in_order(handled);
     }
 }
 
@@ -97,10 +98,11 @@ impl Handler for Shop {
         let handled = Handled {
             identity: identity(&delivery.record()),
             partition,
-            read_at: self.0.world().reading[partition].map_or(0, |reading| reading.read_at),
+            read_at: self.0.world().read_at[&(partition, delivery.offset())],
             offset: delivery.offset(),
             in_doubt: delivery.in_doubt(),
             token: delivery.token(),
+            record_key: delivery.key().unwrap_or_default().to_vec(),
         };
         match self.attempt(&handled) {
             None => {}

@@ -7,7 +7,7 @@ use super::cluster::Produced;
 use super::history::{Given, TOPIC};
 use super::stage::{Command, Reading, Stage, World};
 use crate::engine::Committed;
-use crate::record::{Headers, NextOffset, OwnedHeaders, Record, TopicPartition};
+use crate::record::{Headers, NextOffset, Record, TopicPartition};
 use crate::source::{Batch, Listener, Offered, Reader, Source, SourceError, Start};
 
 /// Few, so that a handful of records is more than one batch.
@@ -17,7 +17,7 @@ fn named(partition: usize) -> TopicPartition {
     TopicPartition::new(TOPIC, i32::try_from(partition).unwrap())
 }
 
-fn position(next: i64) -> NextOffset {
+fn next_offset(next: i64) -> NextOffset {
     NextOffset::new(next).unwrap()
 }
 
@@ -46,16 +46,20 @@ impl Scripted {
             let offer = |partition: &usize| {
                 let committed = world.cluster.committed[*partition];
                 let marks = world.marks.as_ref();
-                let head = marks.and_then(|marks| marks.head(*partition));
-                world.given[*partition] = Some(Given {
+                let position = marks.and_then(|marks| marks.position(*partition));
+                let given = Given {
                     committed,
-                    head,
+                    position,
                     since: None,
-                });
+                };
+                if given.is_behind() {
+                    world.history.disorder.insert(*partition);
+                }
+                world.given[*partition] = Some(given);
                 world.touched.insert(*partition);
                 Offered {
                     partition: named(*partition),
-                    committed: committed.map(position),
+                    committed: committed.map(next_offset),
                 }
             };
             partitions.iter().map(offer).collect()
@@ -70,12 +74,11 @@ impl Scripted {
             if let Some(given) = &mut world.given[partition] {
                 given.since = Some(now);
             }
+            world.handled.retain(|(of, _), _| *of != partition);
             world.reading[partition] = Some(Reading {
                 next,
                 idle: false,
                 closing: false,
-                handled: -1,
-                read_at: now,
             });
             let reader = ScriptedReader {
                 stage: Arc::clone(&self.stage),
@@ -211,7 +214,7 @@ impl Reader for ScriptedReader {
 
     fn watermarks(&self) -> Result<(NextOffset, NextOffset), SourceError> {
         let log = &self.stage.world().cluster.logs[self.partition];
-        Ok((position(log.low), position(log.high)))
+        Ok((next_offset(log.low), next_offset(log.high)))
     }
 }
 
@@ -219,7 +222,10 @@ impl ScriptedReader {
     fn take(&self, world: &mut World, max: usize) -> Vec<(i64, Arc<Produced>)> {
         let now = world.tick();
         let World {
-            cluster, reading, ..
+            cluster,
+            reading,
+            read_at,
+            ..
         } = world;
         let Some(reading) = &mut reading[self.partition] else {
             return Vec::new();
@@ -234,8 +240,10 @@ impl ScriptedReader {
             .map(|(offset, record)| (*offset, Arc::clone(record)))
             .collect();
         if let Some((last, _)) = records.last() {
-            (reading.next, reading.idle, reading.read_at) = (last + 1, false, now);
+            (reading.next, reading.idle) = (last + 1, false);
         }
+        let places = records.iter().map(|(at, _)| ((self.partition, *at), now));
+        read_at.extend(places);
         records
     }
 }
@@ -244,8 +252,6 @@ struct Records {
     partition: TopicPartition,
     records: Vec<(i64, Arc<Produced>)>,
 }
-
-static NO_HEADERS: OwnedHeaders = OwnedHeaders(Vec::new());
 
 impl Batch for Records {
     fn len(&self) -> usize {
@@ -259,9 +265,9 @@ impl Batch for Records {
             partition: self.partition.partition(),
             offset: *offset,
             timestamp_ms: Some(record.timestamp_ms),
-            key: record.key.as_deref(),
+            key: Some(&record.record_key),
             value: Some(&record.value),
-            headers: Headers::new(&NO_HEADERS),
+            headers: Headers::new(&record.headers),
         })
     }
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cluster::{Cluster, Identity};
-use super::history::{Given, History, Marks, may_commit};
-use super::op::{Attempt, PARTITIONS};
+use super::history::{Given, Handled, History, Marks, may_commit};
+use super::op::{Attempt, PARTITIONS, Pace};
 use crate::engine::Committed;
+use crate::pipeline::Ordering;
 use crate::store::Store;
 use crate::testkit::FaultStore;
 
@@ -33,10 +34,6 @@ pub(super) struct Reading {
     pub(super) idle: bool,
     /// It is about to end: no reader waits for records any more.
     pub(super) closing: bool,
-    /// The offset handled last.
-    pub(super) handled: i64,
-    /// When it was last given records, in ticks of the world.
-    pub(super) read_at: u64,
 }
 
 /// All that changes.
@@ -53,7 +50,12 @@ pub(super) struct World {
     pub(super) refusals: VecDeque<bool>,
     pub(super) broken: Option<usize>,
     pub(super) in_hand: usize,
+    /// The offset handled last of each partition, or of each record key in it.
+    pub(super) handled: HashMap<(usize, Vec<u8>), i64>,
+    pub(super) pace: Pace,
     ticks: u64,
+    /// When each record was last handed to a lane, in ticks.
+    pub(super) read_at: HashMap<(usize, i64), u64>,
     /// Partitions that the session held at some time.
     pub(super) touched: HashSet<usize>,
     /// Attempts that were told to fail in this session.
@@ -104,6 +106,9 @@ impl World {
         let Some(marks) = &self.marks else { return };
         let verdict = if self.given[partition].is_none() {
             Err(format!("a position of {partition} that is not assigned"))
+        } else if self.cluster.logs[partition].changed {
+            // What was left undone lies before the record that shows the change.
+            Ok(())
         } else {
             may_commit(&self.cluster, partition, next, marks)
         };
@@ -113,44 +118,32 @@ impl World {
         }
     }
 
-    /// Another member handles records of a partition and commits them.
-    pub(super) fn elsewhere(&mut self, partition: usize, count: usize) {
-        let log = &self.cluster.logs[partition];
-        let from = self.cluster.committed[partition].unwrap_or(log.low);
-        if log.changed {
-            return;
+    /// Notes the order in which records are handled, and says what is wrong with it.
+    pub(super) fn in_order(&mut self, handled: &Handled) {
+        let group = match self.pace.order {
+            Ordering::Partition => Vec::new(),
+            // A copy waits for its first, wherever that is, and lets others of its record key pass.
+            Ordering::Key if self.cluster.copied.contains(&handled.identity) => return,
+            Ordering::Key => handled.record_key.clone(),
+            Ordering::Unordered => return,
+        };
+        let place = (handled.partition, group);
+        let last = self.handled.insert(place, handled.offset);
+        if last.is_some_and(|last| last >= handled.offset) {
+            self.violated(format!("{handled:?} behind {last:?}"));
         }
-        let records = log.records.range(from..).take(count);
-        for (offset, record) in records {
-            self.history.elsewhere(record.identity, partition, *offset);
-            self.cluster.committed[partition] = Some(offset + 1);
-        }
-    }
-
-    /// Records in the topic that never took effect.
-    pub(super) fn unhandled(&self) -> Vec<(usize, i64, Identity)> {
-        let logs = self.cluster.logs.iter().enumerate();
-        let records = logs.flat_map(|(partition, log)| {
-            let records = log.records.iter();
-            records.map(move |(offset, record)| (partition, *offset, record.identity))
-        });
-        records
-            .filter(|(_, _, identity)| !self.history.knows(*identity))
-            .collect()
-    }
-
-    /// Whether everything in the topic has taken effect.
-    pub(super) fn is_handled(&self) -> bool {
-        self.unhandled().is_empty()
     }
 
     /// Whether everything readable is decided about and no handler runs.
     pub(super) fn is_settled(&self) -> bool {
         let quiet = self.reading.iter().zip(&self.cluster.logs);
         let mut quiet = quiet.filter_map(|(reading, log)| Some((reading.as_ref()?, log)));
+        let unhandled = self.unhandled();
+        let mut unhandled = unhandled.iter().map(|(partition, ..)| *partition);
         self.commands.is_empty()
             && self.in_hand == 0
             && quiet.all(|(reading, log)| reading.idle && log.from(reading.next).is_none())
+            && unhandled.all(|partition| self.reading[partition].is_none())
     }
 
     /// Whether every effect is durable.

@@ -52,6 +52,7 @@ fn scenario() -> Vec<Op> {
             uncommitted_records_max: 1,
             linger: Duration::ZERO,
             shows_copies: false,
+            ..Pace::default()
         }),
         Op::Rewind {
             partition: 0,

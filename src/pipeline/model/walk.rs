@@ -7,17 +7,19 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster::HEADER;
 use super::ground::{Ground, Kind, marks, owner};
 use super::history::History;
+use super::judge::judge;
 use super::op::{Op, PARTITIONS, Pace};
 use super::shop::{Shop, show_copy};
 use super::source::Scripted;
 use super::stage::{Command, Faulty, Stage, World};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::key::{MissingKey, Scope, record_key};
+use crate::key::{MissingKey, Scope, header};
 use crate::pipeline::{
-    CopyHook, Driving, HandlerWorker, Mismatch, Ordering, Report, Restore, Session, Settings, drive,
+    CopyHook, Driving, HandlerWorker, Mismatch, Report, Restore, Session, Settings, drive,
 };
 use crate::retry::RetryPolicy;
 use crate::store::Store;
@@ -53,6 +55,7 @@ impl Walk {
                 uncommitted_records_max: 2,
                 linger: Duration::from_millis(1),
                 shows_copies: true,
+                ..Pace::default()
             },
             plan: None,
             fired: false,
@@ -85,7 +88,8 @@ impl Walk {
             Op::Assign { mask } => self.assign(*mask),
             Op::Revoke { mask, lost } => self.revoke(*mask, *lost),
             Op::Settle => self.wait("everything to be handled", World::is_settled),
-            Op::Harden if self.pace.linger < Duration::from_secs(1) => {
+            // Not within the patience of this test, where only the end of the session commits.
+            Op::Harden if self.stage.world().pace.linger < Duration::from_secs(1) => {
                 self.wait("everything to be durable", World::is_durable);
             }
             Op::Harden => {}
@@ -94,7 +98,7 @@ impl Walk {
             Op::Plan { after, fault } => self.plan(*after, *fault),
             Op::Pace(pace) => self.pace = *pace,
             log => {
-                change(&mut self.stage.world(), log);
+                self.stage.world().change(log);
                 self.stage.tell();
             }
         }
@@ -117,6 +121,8 @@ impl Walk {
             (world.marks, world.store) = (None, None);
             world.history.session = self.sessions;
             world.history.uncommitted_records_max = self.pace.uncommitted_records_max;
+            world.pace = self.pace;
+            world.handled.clear();
             world.touched.clear();
             (world.failures, world.source_failed, world.ended) = (0, false, false);
         }
@@ -137,13 +143,11 @@ impl Walk {
             )?;
             engine.store().bind_cluster("cluster")?;
             stage.world().marks = Some(marks(ground));
-            let driver = Driving {
-                worker: HandlerWorker {
-                    handler: Shop(Arc::clone(&stage)),
-                    shows_copies: settings.on_duplicate.is_some(),
-                },
-                runtime,
+            let worker = HandlerWorker {
+                handler: Shop(Arc::clone(&stage)),
+                shows_copies: settings.on_duplicate.is_some(),
             };
+            let driver = Driving { worker, runtime };
             let session = Arc::new(Session::new(engine, settings, Arc::new(driver))?);
             drive(Scripted::new(stage), &session, &stop)
         };
@@ -167,12 +171,12 @@ impl Walk {
             show_copy(&stage, delivery, result);
         });
         Settings {
-            recipe: record_key(),
+            recipe: header(HEADER),
             missing_key: MissingKey::PassThrough,
             mismatch: Mismatch::TreatAsDuplicate,
             restore: Restore::FromSource,
-            ordering: Ordering::Partition,
-            concurrency_max: None,
+            ordering: self.pace.order,
+            concurrency_max: self.pace.concurrency_max,
             on_restore: None,
             letterbox: None,
             replay_from: Arc::default(),
@@ -333,95 +337,5 @@ impl Walk {
         let what = world.unhandled();
         world.violated(format!("lost: {what:?}"));
         Ok(())
-    }
-}
-
-/// Whether a session may have ended like this. Says whether the topic is another.
-fn judge(
-    world: &World,
-    result: &Result<Report, Error>,
-    dead: bool,
-    faulty: bool,
-) -> Result<bool, String> {
-    match result {
-        Err(Error::Panicked) => return Err("a panic".to_owned()),
-        _ if dead => return Ok(false),
-        Err(Error::Store(error)) if !faulty || !error.to_string().contains("told to fail") => {
-            return Err("a failure of the store that was not planned".to_owned());
-        }
-        Err(Error::Handler { .. }) if world.failures == 0 => {
-            return Err("a failure of the handler that was not planned".to_owned());
-        }
-        Err(Error::Source(_)) if !world.source_failed => {
-            return Err("a failure of the source that was not planned".to_owned());
-        }
-        Err(Error::TopicChanged { partition, .. }) => {
-            let partition = usize::try_from(partition.partition()).unwrap();
-            if !world.cluster.logs[partition].changed {
-                return Err("the topic is what it was".to_owned());
-            }
-        }
-        Ok(_) if faulty => return Err("a fault that nobody was told of".to_owned()),
-        Ok(_) | Err(Error::Store(_) | Error::Handler { .. } | Error::Source(_)) => {}
-        Err(_) => return Err("an unexpected end".to_owned()),
-    }
-    if let (false, Some(marks)) = (faulty, &world.marks) {
-        world.history.ended_in_order(marks)?;
-    }
-    Ok(matches!(result, Err(Error::TopicChanged { .. })))
-}
-
-/// Changes what lies in the topic or in the group.
-fn change(world: &mut World, op: &Op) {
-    let World {
-        cluster,
-        marks,
-        given,
-        ..
-    } = world;
-    let free = |partition: usize| given[partition].is_none();
-    let head = |partition| marks.as_ref().and_then(|marks| marks.head(partition));
-    match op {
-        Op::Send {
-            partition,
-            attempts,
-        } => {
-            let identity = cluster.send(*partition);
-            world
-                .attempts
-                .insert(identity, attempts.iter().copied().collect());
-        }
-        Op::Again {
-            partition,
-            of,
-            altered,
-        } => cluster.again(*partition, *of, *altered),
-        Op::Keyless { partition } => cluster.keyless(*partition),
-        Op::Marker { partition } => cluster.marker(*partition),
-        Op::Compact { partition, nth } => cluster.compact(*partition, *nth),
-        Op::Trim { partition, count } => cluster.trim(*partition, *count),
-        Op::Truncate {
-            partition,
-            back,
-            grown,
-        } if free(*partition) => {
-            if let Some(head) = head(*partition) {
-                cluster.truncate(*partition, head, *back, *grown);
-            }
-        }
-        Op::Recreate { partition, grown } if free(*partition) => {
-            let head = head(*partition);
-            cluster.recreate(*partition, head, *grown);
-        }
-        Op::Elsewhere { partition, count } if free(*partition) => {
-            world.elsewhere(*partition, *count);
-        }
-        // Brokers refuse it while there are members.
-        Op::Rewind { partition, back } if given.iter().all(Option::is_none) => {
-            cluster.rewind(*partition, *back);
-        }
-        Op::Refuse { applied } => world.refusals.push_back(*applied),
-        Op::Broken { partition } if !free(*partition) => world.broken = Some(*partition),
-        _ => {}
     }
 }
