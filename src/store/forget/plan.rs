@@ -89,8 +89,8 @@ impl Plan {
             .filter_map(|(id, one)| Some((id, one, floor(id)?.get()..one.head?.next.get())))
             .collect();
         let named = known.iter().filter(|(_, one, _)| forget.names(&one.name));
-        let names = named.clone().map(|(_, one, _)| &one.name);
-        match forget.fingerprints(&owner, &hash_key, names) {
+        let wanted = named.clone().map(|(_, one, _)| &one.name);
+        match forget.fingerprints(&owner, &hash_key, wanted) {
             Some(keys) if keys.is_empty() => {}
             // In whatever partition: one that is read from a dead letter keeps its key.
             Some(keys) => {
