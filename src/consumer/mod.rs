@@ -123,8 +123,11 @@ impl IdempotentConsumer {
                 reset,
                 "joining the group; {summary}"
             );
+            let limit = settings.drain_limit;
             let session = Arc::new(Session::new(self.engine, settings, driver)?);
-            drive(source, &session, &shutdown)
+            let report = drive(source, &session, &shutdown);
+            let closed = letters.map_or(Ok(()), |letters| letters.close(limit));
+            report.and_then(|report| Ok(closed.map(|()| report)?))
         })
     }
 }

@@ -198,7 +198,7 @@ impl Letters {
     ///
     /// # Errors
     /// [`DeadLetterError::Unconfirmed`] where some are left.
-    pub(crate) fn close(self, limit: Duration) -> Result<(), DeadLetterError> {
+    pub(crate) fn close(&self, limit: Duration) -> Result<(), DeadLetterError> {
         let end = Instant::now() + limit;
         while self.in_flight_kib.available_permits() < IN_FLIGHT_KIB_MAX as usize {
             let left = end.saturating_duration_since(Instant::now());

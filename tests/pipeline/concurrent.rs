@@ -1,13 +1,11 @@
-//! Several records of a partition at once: orders, bounds, copies, and what is left undone.
+//! Several records of a partition at once: orders, bounds, copies.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use idempotent_consumer::{
-    Builder, Delivery, Error, HandlerError, HandlerResult, Ordering, Report, RetryPolicy,
-};
+use idempotent_consumer::{Builder, Delivery, HandlerResult, Ordering, Report, RetryPolicy};
 use tokio_util::sync::CancellationToken;
 
 use crate::scripted::Scripted;
@@ -15,17 +13,17 @@ use crate::support::*;
 
 /// Doors by record key: a record waits at its own, where there is one.
 #[derive(Clone, Default)]
-struct Doors(Arc<Mutex<HashMap<String, CancellationToken>>>);
+pub(crate) struct Doors(Arc<Mutex<HashMap<String, CancellationToken>>>);
 
 impl Doors {
-    fn shut(names: &[&str]) -> Self {
+    pub(crate) fn shut(names: &[&str]) -> Self {
         let doors = names
             .iter()
             .map(|name| ((*name).to_owned(), CancellationToken::new()));
         Self(Arc::new(Mutex::new(doors.collect())))
     }
 
-    fn open(&self, name: &str) {
+    pub(crate) fn open(&self, name: &str) {
         self.0.lock().unwrap()[name].cancel();
     }
 
@@ -40,7 +38,7 @@ impl Doors {
 
 /// How many are in their handlers, and how many were at most.
 #[derive(Default)]
-struct Inside {
+pub(crate) struct Inside {
     now: AtomicUsize,
     most: AtomicUsize,
 }
@@ -57,7 +55,7 @@ impl Inside {
 }
 
 /// A consumer whose handlers wait at doors and then answer as `judge` says.
-fn start(
+pub(crate) fn start(
     builder: Builder,
     store: Scripted,
     doors: Doors,
@@ -76,47 +74,15 @@ fn start(
     )
 }
 
-fn many(builder: Builder, ordering: Ordering) -> Builder {
+pub(crate) fn many(builder: Builder, ordering: Ordering) -> Builder {
     builder.ordering(ordering).max_concurrency(100)
 }
 
-fn gaps(store: &Scripted) -> Vec<(i64, i64)> {
+pub(crate) fn gaps(store: &Scripted) -> Vec<(i64, i64)> {
     store.gaps_of(0)
 }
 
 // C002
-#[test]
-fn the_group_is_told_of_the_lowest_unfinished_record_and_what_is_done_above_it_is_not_repeated() {
-    let (broker, store) = (broker(1), Scripted::new());
-    produce_numbered(&broker, 0, 0..10);
-    let doors = Doors::shut(&["order-0", "order-4"]);
-    let builder = || many(builder(&broker), Ordering::Unordered).offset_interval(Duration::ZERO);
-    let running = start(
-        builder(),
-        store.clone(),
-        doors.clone(),
-        Arc::default(),
-        |_| Ok(()),
-    );
-    running.wait(8);
-    running.wait_for("the marks", || store.marks() == 8);
-    assert_eq!(gaps(&store), [(0, 1), (4, 5)]);
-    doors.open("order-0");
-    let operator = Operator::new(&broker);
-    running.wait_for("the lowest", || operator.committed(0) == Some(4));
-    // A crash: the store fails from here on, and what it has is all that is left.
-    store.fail_after(0);
-    doors.open("order-4");
-    let error = running.error();
-    assert!(matches!(error, Error::Store(_)), "{error}");
-    store.mend();
-    let (effects, report) = consume(builder(), store.clone(), 1);
-    assert_eq!(effects, ["0:4:order-4=order-4"]);
-    assert_eq!((report.counts.new, report.counts.in_doubt), (1, 1));
-    assert_eq!(operator.committed(0), Some(10));
-    assert_eq!(gaps(&store), []);
-}
-
 #[test]
 fn records_of_one_key_come_in_their_order_and_others_do_not_wait_for_them() {
     let (broker, store) = (broker(1), Scripted::new());
@@ -261,83 +227,7 @@ fn a_record_that_is_tried_again_keeps_no_other_from_being_handled() {
     assert!(report.counts.retried > 0);
 }
 
-#[test]
-fn a_record_that_fails_for_good_stops_the_consumer_and_what_else_took_effect_is_marked() {
-    let (broker, store) = (broker(1), Scripted::new());
-    produce_numbered(&broker, 0, 0..20);
-    let doors = Doors::shut(&["order-3", "order-7"]);
-    let builder = || many(builder(&broker), Ordering::Key);
-    let running = start(
-        builder(),
-        store.clone(),
-        doors.clone(),
-        Arc::default(),
-        |delivery| {
-            if delivery.offset() == 3 {
-                return Err(HandlerError::reject("not this one"));
-            }
-            Ok(())
-        },
-    );
-    running.wait(18);
-    // The seventh is in its handler while the third ends it all.
-    doors.open("order-3");
-    let effects = running.effects.clone();
-    running.wait_for("the failure", || store.marks() == 18);
-    doors.open("order-7");
-    let error = running.error();
-    assert!(
-        matches!(&error, Error::Handler { at, .. } if at.offset() == 3),
-        "{error}"
-    );
-    assert_eq!(effects.len(), 19);
-    assert_eq!((store.marks(), gaps(&store)), (19, vec![(3, 4)]));
-    let operator = Operator::new(&broker);
-    assert_eq!(operator.committed(0), Some(3));
-    let (effects, report) = consume(builder(), store.clone(), 1);
-    assert_eq!(
-        (effects, report.counts.in_doubt),
-        (vec!["0:3:order-3=order-3".to_owned()], 0)
-    );
-    assert_eq!(operator.committed(0), Some(20));
-}
-
 // C029
-#[test]
-fn a_partition_that_is_given_up_leaves_nothing_undone_below_what_is_done() {
-    let (broker, store) = (broker(1), Scripted::new());
-    // Three of one customer, and one of another behind them.
-    produce(
-        &broker,
-        0,
-        &[("a", "1"), ("a", "2"), ("a", "3"), ("b", "4"), ("a", "5")],
-    );
-    let doors = Doors::shut(&["1"]);
-    let builder = || many(builder(&broker), Ordering::Key).key(idempotent_consumer::key::value());
-    let running = start(
-        builder(),
-        store.clone(),
-        doors.clone(),
-        Arc::default(),
-        |_| Ok(()),
-    );
-    running.wait(1);
-    running.wait_for("the mark", || store.marks() == 1);
-    assert_eq!(gaps(&store), [(0, 3)]);
-    running.stop.cancel();
-    doors.open("1");
-    let effects = running.effects.clone();
-    let report = running.end().unwrap();
-    // The last one is behind all that was begun: it is left to whoever comes next, unless its turn
-    // came before the stop was seen.
-    let effects = effects.list();
-    assert_eq!(effects[..4], ["0:3:b=4", "0:0:a=1", "0:1:a=2", "0:2:a=3"]);
-    let done = i64::try_from(effects.len()).unwrap();
-    assert_eq!((store.head(0), gaps(&store)), (Some(done), vec![]));
-    assert_eq!(report.counts.new, done.unsigned_abs());
-    assert_eq!(Operator::new(&broker).committed(0), Some(done));
-}
-
 #[test]
 fn claims_of_one_partition_are_answered_in_any_order() {
     let (broker, store) = (broker(1), Scripted::new());
@@ -360,35 +250,3 @@ fn claims_of_one_partition_are_answered_in_any_order() {
 }
 
 // C037
-#[test]
-fn what_was_under_way_at_a_revocation_counts_for_nothing_afterwards() {
-    let (broker, store) = (broker(1), Scripted::new());
-    produce_numbered(&broker, 0, 0..10);
-    let gate = Gate::default();
-    let held = gate.clone();
-    let builder = |limit| {
-        builder(&broker)
-            .ordering(Ordering::Unordered)
-            .max_concurrency(10)
-            .drain_limit(limit)
-    };
-    let first = Running::run(
-        builder(Duration::from_millis(50)),
-        store.clone(),
-        async move |_: &Delivery<'_>, _: &mut _| {
-            while !held.is_open() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-            Err(HandlerError::reject("too late"))
-        },
-    );
-    first.wait_for("the lease", || {
-        store.calls().iter().any(|call| call.starts_with("lease"))
-    });
-    // Ten are in flight when it ends, and it does not wait for them.
-    first.stop.cancel();
-    let _late = first.end();
-    let (effects, report) = consume(builder(Duration::from_secs(20)), Scripted::new(), 10);
-    gate.open();
-    assert_eq!((effects.len(), report.counts.new), (10, 10));
-}

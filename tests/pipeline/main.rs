@@ -32,3 +32,4 @@ mod scripted;
 mod shutdown;
 mod support;
 mod timestamps;
+mod undone;
