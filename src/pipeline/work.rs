@@ -38,6 +38,11 @@ impl Work {
         self.batch.record(self.index)
     }
 
+    /// Whether its identity is that of another record in flight, which decides about it.
+    pub(super) fn waits_for_another(&self) -> bool {
+        !self.claimed && matches!(self.errand, Errand::Handle)
+    }
+
     /// Whether its key is claimed for as long as it is under way.
     pub(super) fn is_claimed(&self) -> bool {
         self.claimed && matches!(self.errand, Errand::Handle)

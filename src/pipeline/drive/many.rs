@@ -95,11 +95,7 @@ impl<W: Worker> Flight<'_, W> {
         while !self.ending && self.has_room(lane) {
             lane.wait_for_records(self.is_empty());
             match lane.next()? {
-                Step::Work(work) => self.begin(work),
-                Step::Parked(work) => {
-                    self.waiting.begin(&work);
-                    self.waiting.parked.push(work);
-                }
+                Step::Work(work) | Step::Parked(work) => self.begin(work),
                 Step::Idle => break,
                 Step::Stopped => self.ending = true,
             }
@@ -126,6 +122,14 @@ impl<W: Worker> Flight<'_, W> {
             _ => None,
         };
         if let Some(work) = self.waiting.enqueue(key, work) {
+            self.start(key, work);
+        }
+    }
+
+    fn start(&mut self, key: Option<Fingerprint>, work: Work) {
+        if work.waits_for_another() {
+            self.waiting.parked.push((key, work));
+        } else {
             self.run(key, work);
         }
     }
@@ -138,20 +142,48 @@ impl<W: Worker> Flight<'_, W> {
         }));
     }
 
-    /// Those that wait for a key: it may be free now.
+    /// Those that wait for another with their identity: it may be over now.
     fn look_again(&mut self, lane: &mut Lane) -> Result<(), Error> {
-        for work in std::mem::take(&mut self.waiting.parked) {
+        // Many copies may stand behind each other in the order of one key.
+        while self.look_once(lane)? {}
+        Ok(())
+    }
+
+    /// Says whether any of them need not wait any more.
+    fn look_once(&mut self, lane: &mut Lane) -> Result<bool, Error> {
+        let mut any = false;
+        for (key, work) in std::mem::take(&mut self.waiting.parked) {
             let offset = work.candidate.offset;
-            match lane.look_again(work)? {
-                Some(Step::Parked(work)) => self.waiting.parked.push(work),
-                Some(Step::Work(work)) => {
-                    self.waiting.over(offset);
-                    self.begin(work);
+            let work = match lane.look_again(work)? {
+                Some(Step::Parked(work)) => {
+                    self.waiting.parked.push((key, work));
+                    continue;
                 }
-                _ => self.waiting.over(offset),
+                Some(Step::Work(work)) => Some(work),
+                _ => None,
+            };
+            any = true;
+            match work {
+                // It keeps its place in the order of its key.
+                Some(work) if work.is_held() => self.run(key, work),
+                copy => {
+                    self.waiting.over(offset);
+                    if let Some(copy) = copy {
+                        self.run(None, copy);
+                    }
+                    self.next_of(key);
+                }
             }
         }
-        Ok(())
+        Ok(any)
+    }
+
+    /// A record is over: the one behind it in the order of its key.
+    fn next_of(&mut self, key: Option<Fingerprint>) {
+        let next = key.and_then(|key| self.waiting.next(&key));
+        if let Some(next) = next {
+            self.start(key, next);
+        }
     }
 
     /// Waits until a record is seen through, or until there may be something else to do.
@@ -180,12 +212,10 @@ impl<W: Worker> Flight<'_, W> {
         if held {
             self.waiting.over(offset);
         }
-        let Some(key) = key else { return };
-        if gone || self.failed {
+        match key {
             // None of its key may come before it.
-            release(lane, self.waiting.close(&key));
-        } else if let Some(next) = self.waiting.next(&key) {
-            self.run(Some(key), next);
+            Some(key) if gone || self.failed => release(lane, self.waiting.close(&key)),
+            key => self.next_of(key),
         }
     }
 

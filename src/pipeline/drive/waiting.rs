@@ -13,7 +13,8 @@ pub(super) struct Waiting {
     /// By record key, for an order by keys: those behind the one that is being handled.
     behind: HashMap<Fingerprint, VecDeque<Work>>,
     /// Those whose identity is in flight elsewhere, or is that of another one here.
-    pub(super) parked: Vec<Work>,
+    /// With the record key whose place they hold.
+    pub(super) parked: Vec<(Option<Fingerprint>, Work)>,
 }
 
 /// What keeps a record's place among those with its record key.
@@ -81,9 +82,9 @@ impl Waiting {
         }
         let parked = std::mem::take(&mut self.parked).into_iter();
         let (keep, parked): (Vec<_>, Vec<_>) =
-            parked.partition(|work| work.candidate.offset <= offset);
+            parked.partition(|(_, work)| work.candidate.offset <= offset);
         self.parked = keep;
-        back.extend(parked);
+        back.extend(parked.into_iter().map(|(_, work)| work));
         self.all_over(&back);
         back
     }

@@ -53,7 +53,7 @@ impl Lane {
         if failed || self.shared.is_restoring() && gap.is_none_or(|gap| !gap.forgotten) {
             // Its first may be in a stretch of another partition that is not read yet, or, after
             // a failure there, never will be.
-            if self.is_in_order() {
+            if !self.patience.is_zero() {
                 self.context.stop.sleep(RESTORE_WAIT);
             }
             return Ok(Some(Step::Idle));

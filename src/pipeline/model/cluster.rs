@@ -1,6 +1,6 @@
 //! The topic and the group's positions, as plain data.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::op::PARTITIONS;
@@ -58,8 +58,6 @@ impl Log {
 pub(super) struct Cluster {
     pub(super) logs: [Log; PARTITIONS],
     pub(super) committed: [Option<i64>; PARTITIONS],
-    /// Keys that were produced more than once.
-    pub(super) copied: HashSet<Identity>,
     keys: usize,
     serial: u64,
 }
@@ -75,7 +73,6 @@ impl Cluster {
     /// A copy of a record, if there is a key at all.
     pub(super) fn again(&mut self, partition: usize, of: usize, altered: bool) {
         if let Some(key) = of.checked_rem(self.keys) {
-            self.copied.insert(Identity::Key(key));
             self.append(partition, Identity::Key(key), altered);
         }
     }

@@ -122,8 +122,6 @@ impl World {
     pub(super) fn in_order(&mut self, handled: &Handled) {
         let group = match self.pace.order {
             Ordering::Partition => Vec::new(),
-            // A copy waits for its first, wherever that is, and lets others of its record key pass.
-            Ordering::Key if self.cluster.copied.contains(&handled.identity) => return,
             Ordering::Key => handled.record_key.clone(),
             Ordering::Unordered => return,
         };
