@@ -187,7 +187,8 @@ fn values_that_no_pointer_can_be_sure_of_suppress_nothing() {
     let beside = format!("{{\"deep\":{deep},\"id\":\"order-1\"}}");
     let on_path = format!("{{\"id\":{deep}}}");
     let unclosed = "{\"id\":".repeat(100_000);
-    let members: String = (0..60_000).map(|n| format!("\"k{n}\":{n},")).collect();
+    let members: Vec<_> = (0..60_000).map(|n| format!("\"k{n}\":{n},")).collect();
+    let members = members.concat();
     let wide = format!("{{{members}\"id\":\"order-2\"}}");
     let records = [
         valued(beside.as_bytes()),
