@@ -1,6 +1,7 @@
 //! What librdkafka calls back: rebalances, errors, log lines.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use rdkafka::client::ClientContext;
@@ -30,6 +31,8 @@ pub(super) struct Context {
     failure: Mutex<Option<SourceError>>,
     /// Who may read the queues that are assigned.
     turns: Mutex<HashMap<TopicPartition, Turn>>,
+    /// Nothing is taken any more.
+    leaving: AtomicBool,
 }
 
 impl Context {
@@ -41,6 +44,7 @@ impl Context {
             commits: OnceLock::new(),
             failure: Mutex::default(),
             turns: Mutex::default(),
+            leaving: AtomicBool::new(false),
         }
     }
 
@@ -52,6 +56,11 @@ impl Context {
 
     pub(super) fn listen(&self, listener: Arc<dyn Listener>) -> bool {
         self.listener.set(listener).is_ok()
+    }
+
+    /// Called before the client is closed.
+    pub(super) fn leave(&self) {
+        self.leaving.store(true, Ordering::Release);
     }
 
     /// What went wrong in a callback, which cannot return it.
@@ -70,6 +79,11 @@ impl Context {
     }
 
     fn assign(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
+        // librdkafka asks no coordinator for a client that is being closed, and lets the question
+        // time out: the leave would take as long, and fail.
+        if self.leaving.load(Ordering::Acquire) {
+            return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
+        }
         let (Some(listener), Some(owner)) = (
             self.listener.get(),
             self.consumer.get().and_then(Weak::upgrade),

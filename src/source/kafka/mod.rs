@@ -251,6 +251,7 @@ impl Source for KafkaSource {
         let committed = self.commit_last(positions, end);
         // Whatever the commit said: a client that was not closed is closed by its drop, which
         // waits for the brokers without a limit.
+        self.context().leave();
         self.consumer
             .close_queue()
             .map_err(SourceError::client("leaving the group"))?;
