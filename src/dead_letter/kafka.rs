@@ -189,7 +189,8 @@ impl Letters {
         letter.headers = Some(list);
         letter.key = record.key();
         letter.payload = record.value();
-        letter.timestamp = record.timestamp_ms();
+        // Without the record's timestamp: retention by time would delete the letter of an old
+        // record at once, and the broker would refuse that of one from the future.
         self.producer.send(letter).map_err(|(error, _)| error)?;
         Ok(confirmed)
     }

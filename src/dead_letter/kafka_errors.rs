@@ -17,8 +17,8 @@ pub(super) fn remedy(error: &KafkaError, timeout_ms: &str) -> String {
              producer set a lower one"
         }
         Code::InvalidTimestamp => {
-            "The letter has its record's timestamp: set message.timestamp.type=LogAppendTime on \
-             the dead-letter topic, or raise its message.timestamp.after.max.ms"
+            "The letter has the time of this machine, which is too far from the broker's: set the \
+             clock, or set message.timestamp.type=LogAppendTime on the dead-letter topic"
         }
         Code::InvalidRecord => {
             "A compacted topic takes nothing without a key: set cleanup.policy=delete on the \

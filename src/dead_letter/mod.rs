@@ -46,10 +46,10 @@ impl Letterbox for Letters {
 ///
 /// # The letter
 ///
-/// Key and value have the bytes of the record (null stays null, empty stays empty), and it has the
-/// record's timestamp. Headers come in the record's order, repeated names and null values
-/// included; a name that is not UTF-8 is written as Java clients read it, with U+FFFD. Behind them
-/// come those by which users of Spring Kafka know a dead letter:
+/// Key and value have the bytes of the record (null stays null, empty stays empty). Its timestamp is
+/// the time of writing; the record's is in a header. Headers come in the record's order, repeated
+/// names and null values included; a name that is not UTF-8 is written as Java clients read it, with
+/// U+FFFD. Behind them come those by which users of Spring Kafka know a dead letter:
 ///
 /// | header | value |
 /// | --- | --- |
@@ -79,10 +79,9 @@ impl Letterbox for Letters {
 /// which is not always the partition of the same number, and without a key to any. Letters of one
 /// key keep their order.
 ///
-/// Give it `message.timestamp.type=LogAppendTime`, or a retention without an end. Letters have the
-/// time of their record, and a retention by time would soon delete that of an old one; a broker also
-/// refuses timestamps too far ahead. With `cleanup.policy=compact` a later letter of a key removes
-/// the earlier one, and one without a key is refused.
+/// Give it a retention that leaves time to look at letters: it counts from when they were written,
+/// however old their records are. With `cleanup.policy=compact` a later letter of a key removes the
+/// earlier one, and one without a key is refused.
 ///
 /// # Its producer
 ///

@@ -86,8 +86,8 @@ impl Claimed {
     }
 
     /// The effect has not happened: the record is handed out again by the retry policy, and when
-    /// that is used up, or the error is a [rejection](HandlerError::Reject), the consumer stops
-    /// with it.
+    /// that is used up, or the error is a [rejection](HandlerError::Reject), it goes to the
+    /// [dead letters](crate::DeadLetter), or the consumer stops with it where there are none.
     pub fn failed(self, error: impl Into<HandlerError>) {
         self.answer(Answer::Failed(error.into()));
     }

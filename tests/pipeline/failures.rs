@@ -220,6 +220,32 @@ fn a_stop_during_a_pause_between_attempts_does_not_wait_for_it() {
     assert_eq!(effects, ["0:0:order-1=a"]);
 }
 
+#[test]
+fn only_errors_that_the_policy_covers_are_tried_again_and_panics_always_are() {
+    let covers = |error: &(dyn std::error::Error + 'static)| !error.is::<std::io::Error>();
+    for (bad, tried) in [("malformed", 1), ("unlucky", 3), ("panicking", 3)] {
+        let (broker, store) = (broker(1), Scripted::new());
+        produce(&broker, 0, &[(bad, "a")]);
+        let policy = attempts(3).only(covers);
+        let running =
+            Running::start(
+                builder(&broker).retry(policy),
+                store,
+                |delivery| match delivery.key() {
+                    Some(b"malformed") => Err(std::io::Error::other("malformed").into()),
+                    Some(b"unlucky") => Err("not yet".into()),
+                    _ => panic!("broken"),
+                },
+            );
+        let error = running.error();
+        let Error::Handler { attempts, .. } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(*attempts, tried, "{error}");
+        assert_eq!(Operator::new(&broker).committed(0), None);
+    }
+}
+
 // C025
 #[test]
 fn a_copy_of_a_record_that_failed_and_came_again_takes_no_effect() {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use idempotent_consumer::{Error, Restore, key};
@@ -76,6 +77,67 @@ fn a_copy_in_a_partition_that_needs_no_restore_waits_for_the_one_that_does() {
         (report.counts.restored, report.counts.duplicate),
         (2_000, 1)
     );
+}
+
+#[test]
+fn a_restore_tells_how_far_it_is_and_that_it_is_over_before_anything_is_handled() {
+    const RECORDS: u32 = 2_000;
+    let broker = forgetful(2, RECORDS);
+    produce(&broker, 0, &[("new", "n")]);
+    produce(&broker, 1, &[("other", "o")]);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&told);
+    // It is told about once a second: this restore takes more than two.
+    let slow = key::with("slow", |record| {
+        if matches!(record.key(), Some(b"order-700" | b"order-1400")) {
+            std::thread::sleep(Duration::from_millis(1_100));
+        }
+        Ok(record.key().map(<[u8]>::to_vec))
+    });
+    let builder = builder(&broker).key(slow).on_restore(move |progress| {
+        noted.lock().unwrap().push(progress.clone());
+    });
+    let seen = Arc::clone(&told);
+    let running = Running::start(builder, Scripted::new(), move |_| {
+        let told = seen.lock().unwrap();
+        assert!(told.last().is_some_and(|last| last.done), "{told:?}");
+        Ok(())
+    });
+    running.wait(2);
+    let effects = running.effects.sorted();
+    assert_eq!(running.stop().counts.retried, 0, "handled too early");
+    assert_eq!(effects, ["0:2000:new=n", "1:0:other=o"]);
+    let told = told.lock().unwrap();
+    assert!(told.len() >= 3, "{told:?}");
+    let (last, before) = told.split_last().unwrap();
+    assert!(before.iter().all(|progress| !progress.done), "{told:?}");
+    assert!(
+        before.iter().all(|progress| progress.at < progress.to),
+        "{told:?}"
+    );
+    for pair in told.windows(2) {
+        assert!(pair[0].at < pair[1].at && pair[0].keys <= pair[1].keys);
+    }
+    for progress in told.iter() {
+        assert_eq!(progress.partition.to_string(), "orders[0]");
+        assert_eq!((progress.from.get(), progress.to.get()), (0, 2_000));
+        assert_eq!(i64::try_from(progress.keys).unwrap(), progress.at.get());
+    }
+    assert!(last.done && last.at == last.to, "{last:?}");
+}
+
+#[test]
+fn where_nothing_is_restored_nothing_is_told_of_it() {
+    let (broker, store) = (broker(1), Scripted::new());
+    produce(&broker, 0, &[("order-1", "a")]);
+    let told = Gate::default();
+    for key in ["order-2", "order-3"] {
+        produce(&broker, 0, &[(key, "b")]);
+        let opened = told.clone();
+        let telling = builder(&broker).on_restore(move |_| opened.open());
+        consume(telling, store.clone(), 1);
+    }
+    assert!(!told.is_open());
 }
 
 // C022

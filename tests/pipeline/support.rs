@@ -201,6 +201,11 @@ impl Gate {
     pub(crate) fn pass(&self) {
         wait_for("a gate to open", || self.is_open());
     }
+
+    /// As `pass`, for a handler that waits in a future.
+    pub(crate) async fn passed(&self) {
+        self.0.cancelled().await;
+    }
 }
 
 /// A consumer that runs on a thread of its own.
