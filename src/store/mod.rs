@@ -302,6 +302,10 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
         (**self).gaps(id)
     }
 
+    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
+        (**self).result(key, mark)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         (**self).commit(units)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use idempotent_consumer::testkit::EmbeddedBroker;
+use idempotent_consumer::{Delivery, HandlerResult, Ordering, RetryPolicy};
 
 use crate::scripted::Scripted;
 use crate::support::*;
@@ -154,27 +155,52 @@ fn partitions_that_stay_are_not_disturbed_under_cooperative_rebalancing() {
 
 // C040
 #[test]
-fn a_handler_that_takes_several_poll_intervals_keeps_its_membership() {
-    let (broker, store) = (broker(1), Scripted::new());
-    produce_numbered(&broker, 0, 0..2);
-    let mut impatient = config(&broker);
-    // The least that librdkafka allows beside the session time-out.
-    impatient.set("max.poll.interval.ms", "1500");
-    let running = Running::start(builder_with(impatient), store.clone(), |delivery| {
+fn a_handler_that_takes_ten_poll_intervals_keeps_its_membership() {
+    keeps_its_membership(Ordering::Partition, |delivery| {
         if delivery.offset() == 0 {
-            std::thread::sleep(Duration::from_secs(5));
+            std::thread::sleep(10 * POLL_INTERVAL);
         }
         Ok(())
     });
+}
+
+#[test]
+fn a_record_that_is_tried_again_after_ten_poll_intervals_keeps_the_membership() {
+    for ordering in [Ordering::Partition, Ordering::Key] {
+        keeps_its_membership(ordering, |delivery| {
+            if delivery.offset() == 0 && delivery.attempt() == 1 {
+                return Err("not yet".into());
+            }
+            Ok(())
+        });
+    }
+}
+
+/// The least that librdkafka allows beside the session time-out.
+const POLL_INTERVAL: Duration = Duration::from_millis(1500);
+
+fn keeps_its_membership(
+    ordering: Ordering,
+    judge: impl Fn(&Delivery<'_>) -> HandlerResult + Send + Sync + 'static,
+) {
+    let (broker, store) = (broker(1), Scripted::new());
+    produce_numbered(&broker, 0, 0..2);
+    let mut impatient = config(&broker);
+    impatient.set(
+        "max.poll.interval.ms",
+        POLL_INTERVAL.as_millis().to_string(),
+    );
+    let pause = 10 * POLL_INTERVAL;
+    let builder = builder_with(impatient)
+        .ordering(ordering)
+        .retry(RetryPolicy::exponential(2, pause, pause));
+    let running = Running::start(builder, store.clone(), judge);
     running.wait(2);
     let report = running.stop();
     assert_eq!((report.counts.new, report.counts.redelivery), (2, 0));
-    let leases = store
-        .calls()
-        .iter()
-        .filter(|call| call.starts_with("lease"))
-        .count();
-    assert_eq!(leases, 1, "{:?}", store.calls());
+    let calls = store.calls();
+    let leases = calls.iter().filter(|call| call.starts_with("lease"));
+    assert_eq!(leases.count(), 1, "{calls:?}");
 }
 
 // C033, C036
