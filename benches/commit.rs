@@ -142,6 +142,7 @@ fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
             result: None,
             dead_lettered: false,
             forgotten: false,
+            restored: false,
         });
         let entries: Vec<_> = entries.collect();
         let next = NextOffset::after(entries.last().map_or(0, |entry| entry.offset));

@@ -69,6 +69,7 @@ pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mar
         has_result: false,
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     }
 }
 

@@ -94,6 +94,7 @@ impl Ledger {
             timestamp_ms: -1,
             fingerprint: Some(self.hasher.fingerprint(&identity)),
             value_digest: self.hasher.digest(value),
+            instead_of: None,
         }
     }
 
@@ -109,6 +110,7 @@ impl Ledger {
             timestamp_ms: record.timestamp_ms.unwrap_or(-1),
             fingerprint: identity.map(|identity| hasher.fingerprint(identity)),
             value_digest: self.hasher.digest(record.value),
+            instead_of: None,
         }
     }
 
@@ -126,7 +128,9 @@ impl Ledger {
     ///
     /// Held records are settled in any order. Until one is, the position of the partition stays
     /// before it, and what was settled behind it is durable all the same: the next lease finds it
-    /// done. Records are held in the order of their offsets.
+    /// done. Records are held in the order of their offsets, and no more than a few thousand at a
+    /// time: each takes up to 12 bytes of every unit that is written meanwhile, and a store refuses
+    /// units above 116 KiB.
     pub fn hold(&mut self, candidate: &Candidate) {
         self.start(candidate);
         self.open.hold(candidate.offset, candidate.fingerprint);
@@ -199,7 +203,8 @@ impl Ledger {
     /// The handler did not succeed: the key is free again, and the head stays before the record.
     pub fn release(&self, candidate: &Candidate) {
         if let Some(key) = &candidate.fingerprint {
-            self.engine.shared.claims().release(key, self.open.holder());
+            let claims = self.engine.shared.claims();
+            claims.release_at(key, self.open.holder(), candidate.offset);
         }
     }
 
@@ -295,6 +300,10 @@ pub(crate) struct Moment(pub(super) u64);
 impl Drop for Ledger {
     fn drop(&mut self) {
         self.engine.close(&self.open);
+        for (offset, key) in self.open.let_go() {
+            let claims = self.engine.shared.claims();
+            claims.release_at(&key, self.open.holder(), offset);
+        }
         self.engine.forget(&self.open);
     }
 }

@@ -52,7 +52,10 @@ impl Ledger {
                 }
                 let mut found = Vec::with_capacity(1);
                 let looked = shared.store.lookup(&[key], &mut found);
-                let answers = |mark: &Mark| answers_for(mark, self.lease.id, candidate.offset);
+                let answers = |mark: &Mark| {
+                    candidate.instead_of != Some(*mark)
+                        && answers_for(mark, self.lease.id, candidate.offset)
+                };
                 match (looked, found.first()) {
                     (Ok(()), Some(None)) => Ok(Look::New),
                     (Ok(()), Some(Some(mark))) if !answers(mark) => Ok(Look::New),

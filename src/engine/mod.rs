@@ -217,7 +217,24 @@ impl Engine {
             return told(Ok(Vec::new()));
         }
         let begun = Instant::now();
-        let written = shared.store.commit(&units);
+        let mut written = shared.store.commit(&units);
+        // Another engine on the store has taken a partition: nothing was written, and the others'
+        // marks must not be lost for that.
+        while let Err(StoreError::Fenced { partition, .. }) = &written {
+            let late = owners
+                .iter()
+                .position(|(open, _)| open.partition() == partition);
+            let Some(late) = late else { break };
+            let ((open, _), unit) = (owners.remove(late), units.remove(late));
+            for entry in &unit.entries {
+                shared.claims().orphan(&entry.fingerprint, open.holder());
+            }
+            drop(open.close());
+            if units.is_empty() {
+                return told(Ok(Vec::new()));
+            }
+            written = shared.store.commit(&units);
+        }
         metrics::committed(units.len(), begun.elapsed());
         // Between the index and the claims: whoever finds a claim gone must find the mark.
         shared.claims().committed();

@@ -20,6 +20,8 @@ pub(crate) const UNIT_BYTES_MAX: usize = 40 << 10;
 /// Where nobody but the caller commits, a unit is committed before it grows beyond this: below the
 /// store's bound, and above the 108 KiB of a caller that counts by itself.
 const OWN_UNIT_BYTES_MAX: usize = 112 << 10;
+/// What one gap may cost in it.
+const GAP_BYTES: usize = 12;
 /// What one key costs in a unit, without its result.
 const ENTRY_BYTES: usize = 26;
 
@@ -167,7 +169,8 @@ impl OpenUnit {
         let inner = self.inner();
         // Positions may take up to eight bytes more than is counted for them.
         let positions = 8 * (inner.entries.len() + 1);
-        let all = inner.bytes + positions + entry.map_or(0, entry_bytes);
+        let gaps = GAP_BYTES * (inner.held.len() + inner.gaps.iter().len());
+        let all = inner.bytes + positions + gaps + entry.map_or(0, entry_bytes);
         inner.bytes == 0 || all <= OWN_UNIT_BYTES_MAX
     }
 
@@ -312,13 +315,18 @@ impl OpenUnit {
         inner.effect_at = None;
         inner.moved_at = None;
         let settled = std::mem::take(&mut inner.entries);
-        let held = std::mem::take(&mut inner.held);
         drop(inner);
         self.changed.notify_all();
         self.told.notify_one();
-        let settled = settled.into_iter().map(|entry| entry.fingerprint);
-        let held = held.into_values().filter_map(|held| held.key);
-        settled.chain(held).collect()
+        settled.into_iter().map(|entry| entry.fingerprint).collect()
+    }
+
+    /// The keys of what is still held at the end. Not at a [close](OpenUnit::close), which may come
+    /// from a newer lease while their handlers run.
+    pub(super) fn let_go(&self) -> Vec<(i64, Fingerprint)> {
+        let held = std::mem::take(&mut self.inner().held).into_iter();
+        held.filter_map(|(offset, held)| Some((offset, held.key?)))
+            .collect()
     }
 
     /// Whether every record that was settled is durable.

@@ -20,6 +20,7 @@ impl Ledger {
     ) -> Result<Fill, StoreError> {
         self.start(candidate);
         let dead_lettered = matches!(how, Settle::DeadLettered);
+        let restored = matches!(how, Settle::Restored);
         let (effect, mark, result) = match how {
             Settle::Done(result) => (true, true, result),
             // A letter is an effect too: without its mark it would be written again.
@@ -37,6 +38,7 @@ impl Ledger {
                 result,
                 dead_lettered,
                 forgotten: false,
+                restored,
             });
         if self.wake.is_none() && !self.open.has_room(entry.as_ref()) {
             // Nobody else would, and a store refuses a unit that is too long.
@@ -49,14 +51,16 @@ impl Ledger {
             entry,
             effect,
         };
-        if let (true, Some(key)) = (dead_lettered, &candidate.fingerprint) {
-            let claims = self.engine.shared.claims();
-            claims.dead_letter(key, self.open.holder());
-        }
         let fill = match self.open.settle(settled) {
             Ok(fill) => fill,
             Err(why) => return Err(self.unsettled(candidate, effect, why)),
         };
+        // Once it is settled: the claim of a letter that comes too late stands for its record, and is
+        // found again by it.
+        if let (true, Some(key)) = (dead_lettered, &candidate.fingerprint) {
+            let claims = self.engine.shared.claims();
+            claims.dead_letter(key, self.open.holder());
+        }
         self.call(fill);
         Ok(fill)
     }

@@ -2,7 +2,7 @@
 
 use super::settings::UNCOMMITTED_RECORDS_MAX;
 use crate::record::NextOffset;
-use crate::store::Lease;
+use crate::store::{Gaps, Lease};
 
 /// Which records of a partition are handed out in doubt.
 ///
@@ -12,17 +12,21 @@ use crate::store::Lease;
 /// doubt. Where another member was there last, and how that ended is not known, everything is. Not
 /// in doubt is what came into the partition after it was taken.
 pub(super) struct Doubt {
+    /// New records to come that may have taken effect before.
     left: usize,
+    /// Behind the last of them, once it was handed out.
+    until: Option<NextOffset>,
     elsewhere: bool,
     /// Where the partition ended when it was taken, once that is known.
     end: Option<NextOffset>,
 }
 
 impl Doubt {
-    pub(super) fn new(lease: &Lease, committed: Option<NextOffset>) -> Self {
+    pub(super) fn new(lease: &Lease, gaps: &Gaps, committed: Option<NextOffset>) -> Self {
         // Further than this store has come.
         let head = lease.head.map_or(NextOffset::ZERO, |head| head.next);
-        let elsewhere = committed.is_some_and(|committed| committed > head);
+        let reached = gaps.first_unfinished().unwrap_or(head);
+        let elsewhere = committed.is_some_and(|committed| committed > reached);
         let left = if lease.in_doubt {
             UNCOMMITTED_RECORDS_MAX
         } else {
@@ -30,6 +34,7 @@ impl Doubt {
         };
         Self {
             left,
+            until: (left == 0).then_some(NextOffset::ZERO),
             elsewhere,
             end: None,
         }
@@ -37,7 +42,7 @@ impl Doubt {
 
     /// Whether any record may be in doubt.
     pub(super) fn is_any(&self) -> bool {
-        self.left > 0 || self.elsewhere
+        self.until != Some(NextOffset::ZERO) || self.elsewhere
     }
 
     /// The partition ends here now.
@@ -47,17 +52,23 @@ impl Doubt {
 
     /// Whether the new record at `offset` is in doubt.
     pub(super) fn covers(&self, offset: i64) -> bool {
-        self.is_any() && self.end.is_none_or(|end| offset < end.get())
+        self.is_open(NextOffset::new(offset).unwrap_or_default())
     }
 
-    /// Whether records in doubt are left where nothing from `unfinished` on has been handled: the
+    /// Whether records in doubt are left where `unfinished` is the lowest that is not done: the
     /// lease before may have had effects on them, and the next one must say so.
     pub(super) fn is_open(&self, unfinished: NextOffset) -> bool {
-        self.is_any() && self.end.is_none_or(|end| unfinished < end)
+        let before = |end: Option<NextOffset>| end.is_none_or(|end| unfinished < end);
+        before(self.end) && (self.elsewhere || before(self.until))
     }
 
-    /// A new record was handled.
-    pub(super) fn step(&mut self) {
-        self.left = self.left.saturating_sub(1);
+    /// A new record is handed out, in the order of their offsets.
+    pub(super) fn step(&mut self, offset: i64) {
+        if self.left > 0 {
+            self.left -= 1;
+            if self.left == 0 {
+                self.until = Some(NextOffset::after(offset));
+            }
+        }
     }
 }

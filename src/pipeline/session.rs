@@ -141,7 +141,7 @@ impl Session {
             return Ok(());
         };
         if self.ending.load(Ordering::Acquire) {
-            taken.ledger.finish()?;
+            give_back(taken.ledger)?;
             return Ok(());
         }
         let beginning = Beginning {
@@ -183,7 +183,8 @@ impl Session {
                 .collect()
         };
         for (_, lane) in &ending {
-            lane.stop.set();
+            // Some time is left for the end itself.
+            lane.stop.set(self.settings.drain_limit * 3 / 4);
         }
         for (partition, lane) in ending {
             while !lane.thread.is_finished() && Instant::now() < end {
@@ -208,7 +209,7 @@ impl Session {
         let mut taken = self.taken();
         for partition in partitions {
             if let Some(Taken { ledger, .. }) = taken.remove(partition) {
-                if let Err(error) = ledger.finish() {
+                if let Err(error) = give_back(ledger) {
                     self.shared.fail(error.into());
                 }
             }
@@ -224,6 +225,16 @@ impl Session {
             self.shared.fail(late);
         }
     }
+}
+
+/// Ends a lease under which nothing was done: a doubt that it began with is the next one's.
+fn give_back(ledger: Ledger) -> Result<(), StoreError> {
+    let ended = if ledger.lease().in_doubt {
+        ledger.finish_in_doubt()
+    } else {
+        ledger.finish()
+    };
+    ended.map(drop)
 }
 
 /// A lane's thread.
@@ -244,7 +255,11 @@ fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
         Ok(Ok(())) => {}
         // Before the lane ends: its own end may fail for the same reason, and is only the echo.
         Ok(Err(error)) => fail(error),
-        Err(_) => shared.fail(Error::Panicked),
+        Err(_) => {
+            // Handlers that were under way are gone with it.
+            lane.unclear();
+            shared.fail(Error::Panicked);
+        }
     }
     match catch_unwind(AssertUnwindSafe(|| lane.finish())) {
         Ok(Ok(())) => {}

@@ -30,8 +30,7 @@ pub(super) fn decide(
         };
         return Ok((start, NextOffset::ZERO));
     };
-    let unfinished = gaps.iter().find(|gap| !gap.forgotten);
-    let unfinished = unfinished.and_then(|gap| NextOffset::new(gap.from));
+    let unfinished = gaps.first_unfinished();
     // A group that was set to the start has committed 0, which no store is behind. What was left
     // undone below the committed offset, another member has done.
     let reached = unfinished.or(next).unwrap_or(NextOffset::ZERO);

@@ -1,8 +1,8 @@
 //! Telling a lane to end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -12,6 +12,8 @@ pub(crate) struct Stop {
     set: AtomicBool,
     /// The same, for those who wait in a future.
     token: CancellationToken,
+    /// Until when what must be finished is tried.
+    patience: OnceLock<Instant>,
     /// Set when its time is up.
     late: CancellationToken,
     lock: Mutex<()>,
@@ -23,7 +25,10 @@ impl Stop {
         self.set.load(Ordering::Acquire)
     }
 
-    pub(super) fn set(&self) {
+    /// Tells it to end, and how long what must be finished may be tried.
+    pub(super) fn set(&self, patience: Duration) {
+        // Set once: nobody stops a lane twice.
+        let _ = self.patience.set(Instant::now() + patience);
         let _guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.set.store(true, Ordering::Release);
         self.token.cancel();
@@ -32,6 +37,10 @@ impl Stop {
 
     pub(super) fn token(&self) -> &CancellationToken {
         &self.token
+    }
+
+    pub(super) fn patience(&self) -> Option<Instant> {
+        self.patience.get().copied()
     }
 
     /// Nobody waits for it any more.

@@ -1,9 +1,10 @@
 //! A record that a lane has handed out, and what came of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::settings::{Ordering, Settings};
@@ -95,13 +96,15 @@ pub(crate) struct Context {
     /// Whether records may be letters that come back.
     pub(super) replays: bool,
     pub(super) stop: Arc<Stop>,
+    /// Behind the highest record that was settled.
+    pub(super) settled_to: AtomicI64,
     /// As many as may be handled at once in all partitions, where that is bounded.
     pub(super) permits: Option<Arc<Semaphore>>,
 }
 
 /// Held while a record is handled.
-pub(super) struct Permit<'a>(
-    #[expect(dead_code, reason = "held, not read")] Option<SemaphorePermit<'a>>,
+pub(super) struct Permit(
+    #[expect(dead_code, reason = "held, not read")] pub(super) Option<OwnedSemaphorePermit>,
 );
 
 impl Context {
@@ -123,28 +126,38 @@ impl Context {
     }
 
     /// A place among those that are handled at once; `None` once nothing is any more.
-    pub(super) async fn permit(&self) -> Option<Permit<'_>> {
+    pub(super) async fn permit(&self) -> Option<Permit> {
         let Some(permits) = &self.permits else {
             return Some(Permit(None));
         };
+        let permit = Arc::clone(permits).acquire_owned();
         tokio::select! {
-            permit = permits.acquire() => Some(Permit(permit.ok())),
+            biased;
             () = self.given_up().cancelled() => None,
+            permit = permit => Some(Permit(permit.ok())),
         }
     }
 
     /// Waits before the next attempt; says whether there is none.
     ///
-    /// A stop ends the pause. In order, nothing behind the record was done, and it is left for
-    /// later. Out of order something was, which another member would do again if this one were
-    /// left: so it is tried once more.
-    pub(super) async fn pause(&self, pause: Duration) -> bool {
-        if self.stop.is_set() {
-            return true;
-        }
+    /// A stop ends the pause, where nothing behind the record was done: then it is left for later.
+    /// Else another member would do that again: the record is tried for as long as a good part of
+    /// the time that the stop may take.
+    pub(super) async fn pause(&self, pause: Duration, offset: i64) -> bool {
+        let end = tokio::time::Instant::now() + pause;
         tokio::select! {
-            () = tokio::time::sleep(pause) => self.stop.is_set() && self.in_order(),
-            () = self.stop.token().cancelled() => self.in_order(),
+            () = self.stop.token().cancelled() => {}
+            () = tokio::time::sleep_until(end) => return false,
+        }
+        let behind = self.settled_to.load(Relaxed) > offset;
+        let Some(patience) = self.stop.patience().filter(|_| behind) else {
+            return true;
+        };
+        tokio::select! {
+            biased;
+            () = self.stop.late().cancelled() => true,
+            () = tokio::time::sleep_until(patience.into()) => true,
+            () = tokio::time::sleep_until(end) => false,
         }
     }
 

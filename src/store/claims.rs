@@ -184,14 +184,23 @@ impl Claims {
         }
     }
 
-    /// Lets go of a key, if it is `holder`'s.
+    /// Lets go of a key, if it is `holder`'s, whichever of its records it was taken for.
     pub(crate) fn release(&self, key: &Fingerprint, holder: HolderId) {
+        self.release_if(key, holder, |_| true);
+    }
+
+    /// Lets go of a key, if `holder` took it for the record at `offset` and not for a copy of it.
+    pub(crate) fn release_at(&self, key: &Fingerprint, holder: HolderId, offset: i64) {
+        self.release_if(key, holder, |mark| mark.offset == offset);
+    }
+
+    fn release_if(&self, key: &Fingerprint, holder: HolderId, of: impl FnOnce(&Mark) -> bool) {
         let shard = self.shard(key);
         let mut in_flight = shard.lock();
         let Entry::Occupied(held) = in_flight.held.entry(*key) else {
             return;
         };
-        if held.get().holder != holder {
+        if held.get().holder != holder || !of(&held.get().mark) {
             return;
         }
         held.remove();
@@ -241,6 +250,7 @@ mod tests {
             has_result: false,
             dead_lettered: false,
             forgotten: false,
+            restored: false,
         }
     }
 

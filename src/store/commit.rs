@@ -22,6 +22,8 @@ pub struct Entry {
     /// Whether it was done and then [forgotten](super::Forget). It suppresses nothing any more; it
     /// stays so that a record below the head which shares its key is not taken for another topic's.
     pub forgotten: bool,
+    /// Whether it was only read: another member did it, or gave it up.
+    pub restored: bool,
 }
 
 /// How the last record below a head is known again, so that a topic that was deleted and created

@@ -41,6 +41,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         result: (offset % 3 == 0).then(|| format!("result {offset}").into_bytes().into()),
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     });
     CommitUnit {
         id: lease.id,

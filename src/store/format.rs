@@ -12,6 +12,15 @@ const VERSION: u8 = 2;
 const FIRST_VERSION: u8 = 1;
 const HAS_ANCHOR: u8 = 1;
 const HAS_FORGOTTEN: u8 = 2;
+const HAS_RESTORED: u8 = 4;
+
+type Is = fn(&Entry) -> bool;
+
+/// What few units have of their entries: a flag, and behind the gaps a bit for each entry.
+const MARKED: [(u8, Is); 2] = [
+    (HAS_FORGOTTEN, |entry| entry.forgotten),
+    (HAS_RESTORED, |entry| entry.restored),
+];
 const HEAD_BYTES: usize = 76;
 const ENTRY_BYTES: usize = 16 + 8;
 const CHECKSUM_BYTES: usize = 4;
@@ -80,9 +89,10 @@ pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
         bytes += entry.result.as_ref().map_or(0, |result| result.len() + 8);
         bytes += if entry.dead_lettered { 4 } else { 0 };
     }
-    if has_forgotten(unit) {
-        bytes += unit.entries.len().div_ceil(8);
-    }
+    let marked = MARKED
+        .iter()
+        .filter(|(_, is)| unit.entries.iter().any(|entry| is(entry)));
+    bytes += marked.count() * unit.entries.len().div_ceil(8);
     let gaps = gap_numbers(&unit.gaps).map(varint_bytes);
     bytes + gaps.sum::<usize>()
 }
@@ -97,7 +107,8 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
         digest: 0,
     });
     let flag = |set: bool, bit| if set { bit } else { 0 };
-    let flags = flag(unit.anchor.is_some(), HAS_ANCHOR) | flag(has_forgotten(unit), HAS_FORGOTTEN);
+    let marked = MARKED.map(|(bit, is)| flag(unit.entries.iter().any(|entry| is(entry)), bit));
+    let flags = flag(unit.anchor.is_some(), HAS_ANCHOR) | marked[0] | marked[1];
     let places = || (0..).zip(&unit.entries);
     let results = || places().filter_map(|(at, entry)| Some((at, entry.result.as_ref()?)));
     let dead = || places().filter(|(_, entry)| entry.dead_lettered);
@@ -134,25 +145,21 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
     for number in gap_numbers(&unit.gaps) {
         push_varint(&mut out, number);
     }
-    if has_forgotten(unit) {
-        out.extend(unit.entries.chunks(8).map(forgotten_bits));
+    for (bit, is) in MARKED {
+        if flags & bit != 0 {
+            out.extend(unit.entries.chunks(8).map(|entries| bits(entries, is)));
+        }
     }
     let checksum = checksum(log_key(unit.id, logged.place).as_ref(), &out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
 }
 
-fn has_forgotten(unit: &CommitUnit) -> bool {
-    unit.entries.iter().any(|entry| entry.forgotten)
-}
-
 /// A bit for each of eight entries, the first the lowest: a unit that is forgotten as a whole must
 /// not outgrow the bound that it was written under.
-fn forgotten_bits(entries: &[Entry]) -> u8 {
-    let bits = (0..).zip(entries);
-    bits.fold(0, |bits, (at, entry)| {
-        bits | u8::from(entry.forgotten) << at
-    })
+fn bits(entries: &[Entry], is: Is) -> u8 {
+    let places = (0..).zip(entries);
+    places.fold(0, |bits, (at, entry)| bits | u8::from(is(entry)) << at)
 }
 
 /// Gaps as they are written: how far each begins behind the one before, and its length with the
@@ -205,7 +212,7 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Logged, &'static str> {
 fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32)> {
     let [version, flags, zeros @ ..]: [u8; 4] = body.array()?;
     let known = [FIRST_VERSION, VERSION].contains(&version);
-    if !known || flags & !(HAS_ANCHOR | HAS_FORGOTTEN) != 0 || zeros != [0, 0] {
+    if !known || flags & !(HAS_ANCHOR | HAS_FORGOTTEN | HAS_RESTORED) != 0 || zeros != [0, 0] {
         return None;
     }
     let epoch = body.u32()?;
@@ -234,11 +241,18 @@ fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32)
         list.get_mut(place)?.dead_lettered = true;
     }
     let gaps = read_gaps(body, gaps)?;
-    if flags & HAS_FORGOTTEN != 0 {
+    for bit in [HAS_FORGOTTEN, HAS_RESTORED] {
+        if flags & bit == 0 {
+            continue;
+        }
         for entries in list.chunks_mut(8) {
             let [bits] = body.array()?;
             for (at, entry) in (0..).zip(entries) {
-                entry.forgotten = bits & 1_u8 << at != 0;
+                let set = bits & 1_u8 << at != 0;
+                match bit {
+                    HAS_FORGOTTEN => entry.forgotten = set,
+                    _ => entry.restored = set,
+                }
             }
         }
     }
@@ -269,6 +283,7 @@ fn read_entries(body: &mut Reader<'_>, count: usize, previous: NextOffset) -> Op
             result: None,
             dead_lettered: false,
             forgotten: false,
+            restored: false,
         });
     }
     let mut offset = previous.get();

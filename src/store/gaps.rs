@@ -40,6 +40,13 @@ impl Gaps {
         self.0.first().and_then(|gap| NextOffset::new(gap.from))
     }
 
+    /// Where the lowest one begins that was never finished.
+    #[must_use]
+    pub fn first_unfinished(&self) -> Option<NextOffset> {
+        let gap = self.0.iter().find(|gap| !gap.forgotten)?;
+        NextOffset::new(gap.from)
+    }
+
     /// The gap that an offset lies in.
     #[must_use]
     pub fn at(&self, offset: i64) -> Option<Gap> {

@@ -12,6 +12,8 @@ use crate::key::Fingerprint;
 const HAS_RESULT: u32 = 1 << 31;
 const DEAD_LETTERED: u32 = 1 << 30;
 const FORGOTTEN: u32 = 1 << 29;
+const RESTORED: u32 = 1 << 28;
+const FLAGS: u32 = HAS_RESULT | DEAD_LETTERED | FORGOTTEN | RESTORED;
 
 /// 40 bytes a key, and about a seventh more for the table's free places.
 #[derive(Clone, Copy)]
@@ -32,7 +34,8 @@ impl Known {
             id_and_flags: id.0
                 | flag(entry.result.is_some(), HAS_RESULT)
                 | flag(entry.dead_lettered, DEAD_LETTERED)
-                | flag(entry.forgotten, FORGOTTEN),
+                | flag(entry.forgotten, FORGOTTEN)
+                | flag(entry.restored, RESTORED),
         }
     }
 
@@ -41,23 +44,28 @@ impl Known {
     }
 
     /// Of two marks of a key the higher counts, in whatever order they come: what took effect
-    /// before what went to the dead letters, and that before what was forgotten.
+    /// before what was only read, then what went to the dead letters, then what was forgotten.
     fn rank(&self) -> u8 {
-        match (self.has(FORGOTTEN), self.has(DEAD_LETTERED)) {
-            (true, _) => 0,
-            (false, true) => 1,
-            (false, false) => 2,
+        if self.has(FORGOTTEN) {
+            0
+        } else if self.has(DEAD_LETTERED) {
+            1
+        } else if self.has(RESTORED) {
+            2
+        } else {
+            3
         }
     }
 
     fn mark(&self) -> Mark {
         Mark {
-            id: PartitionId(self.id_and_flags & !(HAS_RESULT | DEAD_LETTERED | FORGOTTEN)),
+            id: PartitionId(self.id_and_flags & !FLAGS),
             offset: self.offset,
             value_digest: self.value_digest,
             has_result: self.has(HAS_RESULT),
             dead_lettered: self.has(DEAD_LETTERED),
             forgotten: self.has(FORGOTTEN),
+            restored: self.has(RESTORED),
         }
     }
 }

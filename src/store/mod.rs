@@ -109,6 +109,9 @@ pub struct Mark {
     pub dead_lettered: bool,
     /// Whether it was forgotten since: every record of the key is new.
     pub forgotten: bool,
+    /// Whether the record was only read for its key: another member did it, or gave it up as a dead
+    /// letter. So it does not answer for a letter that comes back from its very place.
+    pub restored: bool,
 }
 
 /// A store in one line of a log.

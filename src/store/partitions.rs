@@ -37,9 +37,9 @@ impl Partitions {
         // The index keeps flags in the top bits of a number.
         let id = u32::try_from(self.list.len())
             .ok()
-            .filter(|id| id >> 29 == 0);
+            .filter(|id| id >> 28 == 0);
         let id =
-            PartitionId(id.ok_or(StoreError::Misused("a store holds at most 2^29 partitions"))?);
+            PartitionId(id.ok_or(StoreError::Misused("a store holds at most 2^28 partitions"))?);
         self.list.push(Partition {
             name: name.clone(),
             epoch: 0,

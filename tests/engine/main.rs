@@ -2,6 +2,7 @@
 // Helpers stand outside the test functions, where clippy does not see that they are tests'.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod claims;
 mod late;
 mod limits;
 

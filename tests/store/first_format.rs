@@ -70,6 +70,7 @@ fn a_store_of_the_first_format_is_read_and_written() {
             has_result: false,
             dead_lettered: false,
             forgotten: false,
+            restored: false,
         }
     );
     assert_eq!(store.result(&key(1, 198), &with).unwrap(), result(1, 198));

@@ -52,6 +52,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         result: result(lease.id.0, offset).map(Into::into),
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     });
     CommitUnit {
         id: lease.id,

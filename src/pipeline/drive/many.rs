@@ -3,11 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::waiting::{Waiting, order_key};
 use super::worker::{Worker, see_through};
@@ -15,13 +17,16 @@ use crate::error::Error;
 use crate::key::Fingerprint;
 use crate::pipeline::lane::{Lane, Step};
 use crate::pipeline::settings::{AHEAD_RECORDS_MAX, Ordering};
-use crate::pipeline::work::{Context, Finished, Outcome, Work};
+use crate::pipeline::work::{Context, Finished, Outcome, Permit, Work};
 use crate::store::StoreError;
 
 /// How often it is looked for new records, and at those that wait for a key of another partition,
 /// while handlers run.
-const TICK: Duration = Duration::from_millis(2);
+const TICK_MIN: Duration = Duration::from_millis(2);
+/// While nothing changes it is looked less often.
+const TICK_MAX: Duration = Duration::from_millis(16);
 
+type Permits = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
 type Running<'a> = Pin<Box<dyn Future<Output = (Option<Fingerprint>, Finished)> + 'a>>;
 
 struct Flight<'a, W> {
@@ -29,8 +34,13 @@ struct Flight<'a, W> {
     context: &'a Arc<Context>,
     running: FuturesUnordered<Running<'a>>,
     waiting: Waiting,
+    /// The place in the queue for the next permit: it is kept, or others would always be first.
+    permit: Option<Permits>,
     /// The highest offset that was begun.
     highest: i64,
+    /// There is more to read.
+    more: bool,
+    tick: Duration,
     /// Nothing new is taken in any more.
     ending: bool,
     /// Nothing that waits is begun any more either.
@@ -46,7 +56,10 @@ pub(super) fn drive<W: Worker>(worker: &W, runtime: &Handle, lane: &mut Lane) ->
         context: &context,
         running: FuturesUnordered::new(),
         waiting: Waiting::default(),
+        permit: None,
         highest: -1,
+        more: false,
+        tick: TICK_MIN,
         ending: false,
         failed: false,
         late: None,
@@ -61,19 +74,28 @@ pub(super) fn drive<W: Worker>(worker: &W, runtime: &Handle, lane: &mut Lane) ->
         if let Some(finished) = finished {
             flight.finished(lane, finished);
         }
-        while let Some(Some(finished)) = flight.running.next().now_or_never() {
-            flight.finished(lane, finished);
+        // What has ended by now, and no more: reading must have its turn too.
+        for _ in 0..flight.running.len() {
+            match flight.running.next().now_or_never() {
+                Some(Some(finished)) => flight.finished(lane, finished),
+                _ => break,
+            }
         }
     }
 }
 
 impl<W: Worker> Flight<'_, W> {
     fn turn(&mut self, lane: &mut Lane) -> Result<(), Error> {
-        self.take_in(lane)?;
-        if self.failed {
-            return Ok(());
+        // First those that wait: a record that is taken in before them may take what they wait for.
+        if lane.may_begin() {
+            self.look_again(lane)?;
         }
-        self.look_again(lane)
+        self.take_in(lane)?;
+        if self.ending {
+            self.give_back(lane);
+        }
+        self.begin_ready();
+        Ok(())
     }
 
     /// A failure ends the consumer. What else is under way is seen through first: it may take
@@ -92,10 +114,18 @@ impl<W: Worker> Flight<'_, W> {
 
     /// Takes in what there is, as far as there is room.
     fn take_in(&mut self, lane: &mut Lane) -> Result<(), Error> {
+        self.more = false;
         while !self.ending && self.has_room(lane) {
             lane.wait_for_records(self.is_empty());
             match lane.next()? {
-                Step::Work(work) | Step::Parked(work) => self.begin(work),
+                Step::Work(work) | Step::Parked(work) => {
+                    self.tick = TICK_MIN;
+                    self.begin(lane, work);
+                }
+                Step::More => {
+                    self.more = true;
+                    break;
+                }
                 Step::Idle => break,
                 Step::Stopped => self.ending = true,
             }
@@ -108,37 +138,73 @@ impl<W: Worker> Flight<'_, W> {
         self.running.is_empty() && self.waiting.len() == 0
     }
 
-    fn has_room(&self, lane: &Lane) -> bool {
+    fn has_room(&self, lane: &mut Lane) -> bool {
         let ahead = self.waiting.oldest().map(|oldest| lane.taken() - oldest);
         let near = ahead.is_none_or(|ahead| ahead < AHEAD_RECORDS_MAX);
         near && lane.has_room_beside(self.waiting.len().max(self.running.len()))
     }
 
     /// A record's turn comes, or it takes its place in the order of its key.
-    fn begin(&mut self, work: Work) {
+    ///
+    /// One that waits in that order lets go of its identity: two that wait for each other's would
+    /// wait for ever. It is looked at again when its turn comes.
+    fn begin(&mut self, lane: &Lane, mut work: Work) {
         self.waiting.begin(&work);
         let key = match self.context.settings.ordering {
             Ordering::Key if work.is_held() => order_key(self.context, &work),
             _ => None,
         };
+        if self.waiting.is_taken(key.as_ref()) {
+            lane.release(&work);
+            work.claimed = false;
+        }
         if let Some(work) = self.waiting.enqueue(key, work) {
             self.start(key, work);
         }
     }
 
+    /// Begins those whose turn it is, as far as so few are handled.
+    fn begin_ready(&mut self) {
+        while !self.waiting.ready.is_empty() {
+            let permit = match &self.context.permits {
+                Some(permits) => self.permit_of(permits),
+                None => Some(None),
+            };
+            let Some(permit) = permit else { return };
+            if let Some((key, work)) = self.waiting.ready.pop_front() {
+                self.run(key, work, Permit(permit));
+            }
+        }
+        // Not kept from others.
+        self.permit = None;
+    }
+
+    fn permit_of(&mut self, permits: &Arc<Semaphore>) -> Option<Option<OwnedSemaphorePermit>> {
+        let waiting = self.permit.get_or_insert_with(|| {
+            let permits = Arc::clone(permits);
+            Box::pin(async move { permits.acquire_owned().await.ok() })
+        });
+        let permit = waiting.now_or_never()?;
+        self.permit = None;
+        Some(permit)
+    }
+
     fn start(&mut self, key: Option<Fingerprint>, work: Work) {
         if work.waits_for_another() {
             self.waiting.parked.push((key, work));
+        } else if work.is_claimed() {
+            self.waiting.ready.push_back((key, work));
         } else {
-            self.run(key, work);
+            // Nothing is handled.
+            self.run(key, work, Permit(None));
         }
     }
 
-    fn run(&mut self, key: Option<Fingerprint>, work: Work) {
+    fn run(&mut self, key: Option<Fingerprint>, work: Work, permit: Permit) {
         self.highest = self.highest.max(work.candidate.offset);
         let (worker, context) = (self.worker, self.context);
         self.running.push(Box::pin(async move {
-            (key, see_through(worker, context, work).await)
+            (key, see_through(worker, context, work, Some(permit)).await)
         }));
     }
 
@@ -165,11 +231,11 @@ impl<W: Worker> Flight<'_, W> {
             any = true;
             match work {
                 // It keeps its place in the order of its key.
-                Some(work) if work.is_held() => self.run(key, work),
+                Some(work) if work.is_held() => self.start(key, work),
                 copy => {
                     self.waiting.over(offset);
                     if let Some(copy) = copy {
-                        self.run(None, copy);
+                        self.start(None, copy);
                     }
                     self.next_of(key);
                 }
@@ -187,19 +253,37 @@ impl<W: Worker> Flight<'_, W> {
     }
 
     /// Waits until a record is seen through, or until there may be something else to do.
-    async fn wait(&mut self, lane: &Lane) -> Option<(Option<Fingerprint>, Finished)> {
+    async fn wait(&mut self, lane: &mut Lane) -> Option<(Option<Fingerprint>, Finished)> {
         if self.is_empty() && !self.ending && self.has_room(lane) {
             // The read has waited.
             return None;
         }
+        if self.more {
+            return self.running.next().now_or_never().flatten();
+        }
         let stop = self.context.stop.token();
-        tokio::select! {
+        let permit = async {
+            match &mut self.permit {
+                Some(permit) => Some(permit.await),
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
             biased;
             Some(finished) = self.running.next() => Some(finished),
             () = stop.cancelled(), if !self.ending => None,
+            Some(permit) = permit => {
+                self.permit = Some(Box::pin(std::future::ready(permit)));
+                None
+            }
             () = lane.more_durable() => None,
-            () = tokio::time::sleep(TICK) => None,
-        }
+            () = tokio::time::sleep(self.tick) => {
+                self.tick = TICK_MAX.min(2 * self.tick);
+                return None;
+            }
+        };
+        self.tick = TICK_MIN;
+        ended
     }
 
     fn finished(&mut self, lane: &mut Lane, (key, finished): (Option<Fingerprint>, Finished)) {
@@ -207,6 +291,8 @@ impl<W: Worker> Flight<'_, W> {
         let offset = finished.work.candidate.offset;
         let gone = matches!(finished.outcome, Outcome::Released | Outcome::Failed(_));
         let done = lane.finished(finished);
+        let settled_to = lane.settled_to().get();
+        self.context.settled_to.store(settled_to, Relaxed);
         self.ending |= gone;
         self.unless_failed(lane, done.map(drop));
         if held {
@@ -219,17 +305,22 @@ impl<W: Worker> Flight<'_, W> {
         }
     }
 
-    /// At the end: nothing is begun but what lies before something that was, so that no other
-    /// member finds it undone and does what lies behind it once more.
-    fn is_over(&mut self, lane: &Lane) -> bool {
-        let at_once = self.failed || self.context.stop.late().is_cancelled();
-        let keep = if at_once {
+    /// At the end nothing is begun but what lies before something that was, so that no other member
+    /// finds it undone and does what lies behind it once more; and after a failure not even that.
+    fn give_back(&mut self, lane: &Lane) {
+        let late = self.context.stop.late().is_cancelled();
+        let keep = if self.failed || late || lane.has_failed() {
             -1
         } else {
             self.highest.max(lane.settled_to().get() - 1)
         };
         release(lane, self.waiting.give_back(keep));
-        self.running.is_empty() && self.waiting.parked.is_empty()
+    }
+
+    fn is_over(&mut self, lane: &Lane) -> bool {
+        self.give_back(lane);
+        let waiting = self.waiting.parked.len() + self.waiting.ready.len();
+        self.running.is_empty() && waiting == 0
     }
 }
 

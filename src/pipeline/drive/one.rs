@@ -15,11 +15,11 @@ pub(super) fn drive<W: Worker>(worker: &W, runtime: &Handle, lane: &mut Lane) ->
     loop {
         let work = match lane.next()? {
             Step::Stopped => return Ok(()),
-            Step::Idle => continue,
+            Step::Idle | Step::More => continue,
             // In order, a lane waits by itself.
             Step::Work(work) | Step::Parked(work) => work,
         };
-        let finished = wait(runtime, see_through(worker, &context, work));
+        let finished = wait(runtime, see_through(worker, &context, work, None));
         if !lane.finished(finished)? {
             return Ok(());
         }

@@ -15,6 +15,8 @@ pub(super) struct Waiting {
     /// Those whose identity is in flight elsewhere, or is that of another one here.
     /// With the record key whose place they hold.
     pub(super) parked: Vec<(Option<Fingerprint>, Work)>,
+    /// Those whose turn it is, as soon as so many others are not handled any more.
+    pub(super) ready: VecDeque<(Option<Fingerprint>, Work)>,
 }
 
 /// What keeps a record's place among those with its record key.
@@ -44,6 +46,11 @@ impl Waiting {
 
     pub(super) fn over(&mut self, offset: i64) {
         self.under_way.remove(&offset);
+    }
+
+    /// Whether somebody holds the place of a key.
+    pub(super) fn is_taken(&self, key: Option<&Fingerprint>) -> bool {
+        key.is_some_and(|key| self.behind.contains_key(key))
     }
 
     /// Takes the place of a key: the record comes back where it is free.
@@ -80,11 +87,20 @@ impl Waiting {
             let keep = queue.partition_point(|work| work.candidate.offset <= offset);
             back.extend(queue.drain(keep..));
         }
-        let parked = std::mem::take(&mut self.parked).into_iter();
-        let (keep, parked): (Vec<_>, Vec<_>) =
-            parked.partition(|(_, work)| work.candidate.offset <= offset);
-        self.parked = keep;
-        back.extend(parked.into_iter().map(|(_, work)| work));
+        for (key, work) in std::mem::take(&mut self.parked) {
+            if work.candidate.offset <= offset {
+                self.parked.push((key, work));
+            } else {
+                back.push(work);
+            }
+        }
+        for (key, work) in std::mem::take(&mut self.ready) {
+            if work.candidate.offset <= offset {
+                self.ready.push_back((key, work));
+            } else {
+                back.push(work);
+            }
+        }
         self.all_over(&back);
         back
     }

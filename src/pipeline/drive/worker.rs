@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::dead_letter::{Cause, Reason};
 use crate::error::{BoxError, Error};
 use crate::handler::HandlerError;
-use crate::pipeline::work::{Context, Errand, Finished, Outcome, Work};
+use crate::pipeline::work::{Context, Errand, Finished, Outcome, Permit, Work};
 
 /// Who handles records: a handler, or whoever pulls.
 pub(crate) trait Worker: Send + Sync + 'static {
@@ -46,10 +46,14 @@ pub(super) async fn see_through<W: Worker>(
     worker: &W,
     context: &Context,
     mut work: Work,
+    permit: Option<Permit>,
 ) -> Finished {
     let (mut retried, mut unclear) = (0, false);
     let outcome = match &mut work.errand {
-        Errand::Handle => handle(worker, context, &work, &mut retried, &mut unclear).await,
+        Errand::Handle => {
+            let attempts = (&mut retried, &mut unclear);
+            handle(worker, context, &work, permit, attempts).await
+        }
         Errand::Bury(reason, error) => {
             let (reason, error) = (*reason, std::mem::replace(error, Error::Panicked));
             bury(context, &work, reason, error, 1, false).await
@@ -76,8 +80,8 @@ async fn handle<W: Worker>(
     worker: &W,
     context: &Context,
     work: &Work,
-    retried: &mut u64,
-    unclear: &mut bool,
+    mut permit: Option<Permit>,
+    (retried, unclear): (&mut u64, &mut bool),
 ) -> Outcome {
     let retry = &context.settings.retry;
     let mut pauses = retry.pauses();
@@ -85,7 +89,11 @@ async fn handle<W: Worker>(
     loop {
         let tried = {
             // For the attempt alone: a record that waits for its next one keeps nobody else waiting.
-            let Some(_permit) = context.permit().await else {
+            let permit = match permit.take() {
+                Some(permit) => Some(permit),
+                None => context.permit().await,
+            };
+            let Some(_permit) = permit else {
                 return Outcome::Released;
             };
             worker.attempt(context, work, attempt).await
@@ -98,7 +106,7 @@ async fn handle<W: Worker>(
             Attempt::Gone => return Outcome::Released,
             Attempt::Released => {
                 let pause = retry.pauses().next().unwrap_or_default();
-                if context.pause(pause).await {
+                if context.pause(pause, work.candidate.offset).await {
                     return Outcome::Released;
                 }
                 continue;
@@ -120,7 +128,7 @@ async fn handle<W: Worker>(
         warn(context, work, attempt, pause, &error);
         *retried += 1;
         attempt += 1;
-        if context.pause(pause).await {
+        if context.pause(pause, work.candidate.offset).await {
             return Outcome::Released;
         }
     }

@@ -2,27 +2,17 @@
 
 use std::sync::Arc;
 
+use super::known::Copied;
 use super::restore::RESTORE_WAIT;
 use super::{Lane, READ_WAIT, Step};
 use crate::claim::{Decision, answers_for};
-use crate::dead_letter::Reason;
+use crate::dead_letter::{Reason, origin};
 use crate::engine::{Candidate, Committed, Look};
 use crate::error::Error;
-use crate::key::{MissingKey, NoIdentity};
-use crate::pipeline::settings::{Mismatch, Ordering};
+use crate::pipeline::settings::Ordering;
 use crate::pipeline::work::{Errand, Work};
-use crate::record::{Coordinates, NextOffset};
+use crate::record::NextOffset;
 use crate::store::{Gap, Mark};
-
-/// What became of a record whose key is known.
-enum Copied {
-    /// Nothing yet: its mark is not durable, and it is to be shown.
-    NotYet,
-    Passed,
-    ToShow(Option<Vec<u8>>),
-    /// It has another value.
-    ToBury(Error),
-}
 
 impl Lane {
     /// Decides about the record under the cursor and moves the cursor behind it.
@@ -74,7 +64,11 @@ impl Lane {
         mark: Option<Mark>,
     ) -> Result<Option<Step>, Error> {
         let id = self.ledger.lease().id;
-        let look = match mark.filter(|mark| answers_for(mark, id, candidate.offset)) {
+        let mark = mark.filter(|mark| answers_for(mark, id, candidate.offset));
+        let mut candidate = candidate;
+        candidate.instead_of = mark.filter(|mark| self.is_letter_of(index, mark));
+        let mark = mark.filter(|_| candidate.instead_of.is_none());
+        let look = match mark {
             Some(mark) => self.ledger.known(&candidate, mark, true),
             None => self.ledger.claim(&candidate, self.looked_at)?,
         };
@@ -121,6 +115,33 @@ impl Lane {
         })
     }
 
+    /// Whether the record is a letter that comes back, and what is known of its key was only read at
+    /// the very place that it comes from: whoever was there may have done that record, or have given
+    /// it up. It is tried, in doubt.
+    fn is_letter_of(&self, index: usize, mark: &Mark) -> bool {
+        if !mark.restored {
+            return false;
+        }
+        let batch = self.batch.as_ref();
+        let record = batch.and_then(|batch| batch.record(index));
+        let first = record.as_ref().and_then(origin);
+        let heads = self.ledger.engine().store().heads();
+        let place = heads.get(mark.id.0 as usize).map(|(name, _)| name);
+        first.zip(place).is_some_and(|(first, place)| {
+            (first.topic, first.partition, first.offset)
+                == (place.topic(), place.partition(), mark.offset)
+        })
+    }
+
+    pub(in crate::pipeline) fn has_failed(&self) -> bool {
+        self.shared.has_failed()
+    }
+
+    /// Whether handlers may be begun: not while keys are missing, or after a failure.
+    pub(in crate::pipeline) fn may_begin(&self) -> bool {
+        !self.has_failed() && !self.shared.is_restoring()
+    }
+
     fn is_in_order(&self) -> bool {
         self.context.settings.ordering == Ordering::Partition
     }
@@ -145,9 +166,21 @@ impl Lane {
     }
 
     /// Takes a new record in, and moves behind it. `None` only where its batch is gone: a bug.
-    fn hand_out(&mut self, index: usize, candidate: Candidate, decision: Decision) -> Option<Work> {
+    pub(super) fn hand_out(
+        &mut self,
+        index: usize,
+        candidate: Candidate,
+        decision: Decision,
+    ) -> Option<Work> {
+        let forgotten = self
+            .open
+            .at(candidate.offset)
+            .is_some_and(|gap| gap.forgotten);
         self.take_in(&candidate);
         let work = self.work(index, candidate, decision, Errand::Handle);
+        if !forgotten {
+            self.doubt.step(candidate.offset);
+        }
         self.advance(&candidate);
         work
     }
@@ -164,7 +197,7 @@ impl Lane {
     }
 
     /// The record under the cursor, with what is to be done about it.
-    fn work(
+    pub(super) fn work(
         &self,
         index: usize,
         candidate: Candidate,
@@ -172,7 +205,7 @@ impl Lane {
         errand: Errand,
     ) -> Option<Work> {
         let batch = Arc::clone(self.batch.as_ref()?);
-        let in_doubt = self.doubt.covers(candidate.offset);
+        let in_doubt = candidate.instead_of.is_some() || self.doubt.covers(candidate.offset);
         Some(Work {
             index,
             batch,
@@ -183,44 +216,6 @@ impl Lane {
             errand,
             origin: self.window.get(self.cursor)?.origin.clone(),
             order: self.taken,
-        })
-    }
-
-    /// A parked record, looked at again: handed out, settled (`None`), or parked still.
-    pub(in crate::pipeline) fn look_again(
-        &mut self,
-        mut work: Work,
-    ) -> Result<Option<Step>, Error> {
-        let candidate = work.candidate;
-        let (decision, mark, durable) = match self.ledger.claim(&candidate, None)? {
-            Look::Busy => {
-                // Its holder may itself wait for one of ours: those must become durable first.
-                self.ledger.urge();
-                return Ok(Some(Step::Parked(work)));
-            }
-            Look::New => {
-                work.claimed = true;
-                return Ok(Some(Step::Work(work)));
-            }
-            Look::Known {
-                decision,
-                mark,
-                durable,
-            } => (decision, mark, durable),
-        };
-        Ok(match self.copy(&candidate, decision, mark, durable)? {
-            Copied::NotYet => Some(Step::Parked(work)),
-            Copied::Passed => None,
-            Copied::ToShow(result) => {
-                work.errand = Errand::Show(result);
-                work.decision = decision;
-                Some(Step::Work(work))
-            }
-            Copied::ToBury(error) => {
-                work.errand = Errand::Bury(Reason::Mismatch, error);
-                work.decision = decision;
-                Some(Step::Work(work))
-            }
         })
     }
 
@@ -266,84 +261,6 @@ impl Lane {
                 self.ledger.release(candidate);
                 Ok(candidate.fingerprint.is_none())
             }
-        }
-    }
-
-    fn keyless(
-        &mut self,
-        index: usize,
-        candidate: Candidate,
-        reason: NoIdentity,
-    ) -> Result<Step, Error> {
-        match self.context.settings.missing_key {
-            MissingKey::PassThrough => {
-                let work = self.hand_out(index, candidate, Decision::MissingKey);
-                Ok(work.map_or(Step::Stopped, Step::Work))
-            }
-            MissingKey::Reject => {
-                let error = Error::MissingKey {
-                    at: self.context.coordinates(candidate.offset),
-                    source: reason,
-                };
-                if self.context.settings.letterbox.is_none() {
-                    return Err(error);
-                }
-                self.take_in(&candidate);
-                let errand = Errand::Bury(Reason::MissingKey, error);
-                let work = self.work(index, candidate, Decision::MissingKey, errand);
-                self.advance(&candidate);
-                Ok(work.map_or(Step::Stopped, Step::Work))
-            }
-        }
-    }
-
-    /// A record whose key is known: passed over, as far as the policy allows.
-    fn copy(
-        &mut self,
-        candidate: &Candidate,
-        decision: Decision,
-        mark: Mark,
-        durable: bool,
-    ) -> Result<Copied, Error> {
-        let settings = Arc::clone(&self.context.settings);
-        let duplicate = settings.mismatch == Mismatch::TreatAsDuplicate;
-        if decision == Decision::Mismatch && !duplicate {
-            let error = self.mismatch(candidate, mark);
-            let letters = settings.mismatch == Mismatch::DeadLetter;
-            return if letters && settings.letterbox.is_some() {
-                Ok(Copied::ToBury(error))
-            } else {
-                Err(error)
-            };
-        }
-        if self.shows_copies && !durable {
-            // An answer must not come from a mark that a crash could still undo.
-            self.wait_clean()?;
-            return Ok(Copied::NotYet);
-        }
-        let result = match (self.shows_copies, candidate.fingerprint) {
-            (true, Some(key)) => self.ledger.engine().store().result(&key, &mark)?,
-            _ => None,
-        };
-        if self.open.at(candidate.offset).is_some() {
-            self.take_in(candidate);
-        }
-        self.skip(candidate, decision)?;
-        Ok(if self.shows_copies {
-            Copied::ToShow(result)
-        } else {
-            Copied::Passed
-        })
-    }
-
-    fn mismatch(&self, candidate: &Candidate, mark: Mark) -> Error {
-        let heads = self.ledger.engine().store().heads();
-        let first = heads
-            .get(mark.id.0 as usize)
-            .map_or(self.partition(), |(name, _)| name);
-        Error::Mismatch {
-            at: self.context.coordinates(candidate.offset),
-            first: Coordinates::new(first.clone(), mark.offset),
         }
     }
 }

@@ -4,11 +4,13 @@
 //! claims that are answered from elsewhere.
 
 mod decide;
+mod known;
 mod restore;
 mod settle;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::AtomicI64;
+use std::time::{Duration, Instant};
 
 use self::restore::Progress;
 use crate::dead_letter::origin;
@@ -27,6 +29,8 @@ use crate::store::{Anchor, Gaps, Mark};
 
 /// How long one read waits for records: how late a stop is noticed.
 const READ_WAIT: Duration = Duration::from_millis(50);
+/// How often a commit is asked for by one who waits for it.
+const URGE_EVERY: Duration = Duration::from_millis(5);
 /// Records decided about at once. Few, so that what a look-up said is rarely old when it is used.
 const WINDOW: usize = 256;
 
@@ -38,6 +42,8 @@ pub(in crate::pipeline) enum Step {
     Parked(Work),
     /// Nothing has come, or nothing may be handed out yet.
     Idle,
+    /// There is more, but others are under way that must have their turn.
+    More,
     /// The partition is given up.
     Stopped,
 }
@@ -69,6 +75,8 @@ pub(crate) struct Lane {
     patience: Duration,
     /// Counts the records that were taken in.
     taken: u64,
+    /// When a commit was last asked for, by one who waits for it.
+    urged_at: Instant,
     /// Below, keys are marked without a handler.
     restore_until: NextOffset,
     /// Until that is done.
@@ -126,23 +134,25 @@ impl Lane {
             hasher: Arc::new(beginning.ledger.hasher().clone()),
             replays,
             stop,
+            settled_to: AtomicI64::new(0),
             permits,
         };
         Self {
             position: lease.head.map_or(NextOffset::ZERO, |head| head.next),
             undone_at_start: open.first(),
-            open,
             read_to: NextOffset::ZERO,
             committed: beginning.committed.unwrap_or_default(),
             patience: READ_WAIT,
             taken: 0,
+            urged_at: Instant::now(),
             restore_until: beginning.restore_until,
             restoring: beginning.restoring,
             progress: Progress::default(),
             last: None,
             asked_for: beginning.asked_for,
             unclear: false,
-            doubt: Doubt::new(&lease, beginning.committed),
+            doubt: Doubt::new(&lease, &open, beginning.committed),
+            open,
             shows_copies: beginning.shows_copies,
             ledger: beginning.ledger,
             reader: beginning.reader,
@@ -230,6 +240,9 @@ impl Lane {
             if self.cursor == self.window.len() {
                 if !self.refill()? {
                     return Ok(Step::Idle);
+                }
+                if self.patience.is_zero() {
+                    return Ok(Step::More);
                 }
                 continue;
             }

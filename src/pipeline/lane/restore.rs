@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Lane;
+use crate::claim::answers_for;
 use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
 use crate::pipeline::settings::{Restore, RestoreProgress};
@@ -42,7 +43,11 @@ impl Lane {
         }
         self.counts.restored += 1;
         let ignored = self.context.settings.restore == Restore::Ignore;
-        if ignored || mark.is_some() || candidate.fingerprint.is_none() {
+        // A dead letter's mark stands for its own record: another member may have done this one.
+        let id = self.ledger.lease().id;
+        let known =
+            mark.is_some_and(|mark| mark.forgotten || answers_for(&mark, id, candidate.offset));
+        if ignored || known || candidate.fingerprint.is_none() {
             return Ok(self.ledger.skip(candidate)?);
         }
         self.progress.keys += 1;

@@ -1,6 +1,8 @@
 //! What becomes of a record that was handed out, and how a lane ends.
 
-use super::{Lane, READ_WAIT};
+use std::time::Instant;
+
+use super::{Lane, READ_WAIT, URGE_EVERY};
 use crate::claim::Decision;
 use crate::engine::{Candidate, Fill, UNIT_BYTES_MAX, Wait};
 use crate::error::Error;
@@ -79,7 +81,8 @@ impl Lane {
             self.ledger.urge();
         }
         if fill.bytes >= UNIT_BYTES_MAX {
-            return self.wait_clean();
+            // A stop or not: others that are under way would make the unit longer than a store takes.
+            return self.wait_written();
         }
         if fill.uncommitted >= max {
             self.ledger.urge();
@@ -100,7 +103,6 @@ impl Lane {
         if work.in_doubt {
             self.counts.in_doubt += 1;
         }
-        self.doubt.step();
     }
 
     /// A record has been decided about for good.
@@ -113,18 +115,44 @@ impl Lane {
     }
 
     /// Records that are handed out may take effect while so many others have no durable mark yet.
-    pub(in crate::pipeline) fn has_room_beside(&self, under_way: usize) -> bool {
+    pub(in crate::pipeline) fn has_room_beside(&mut self, under_way: usize) -> bool {
         let max = self.context.settings.uncommitted_records_max;
-        let has_room = under_way + self.ledger.uncommitted() < max;
-        if !has_room {
-            self.ledger.urge();
+        let uncommitted = self.ledger.uncommitted();
+        let has_room = under_way + uncommitted < max;
+        if !has_room && uncommitted > 0 {
+            self.urge_now_and_then();
         }
         has_room
+    }
+
+    /// Has what is settled committed, but not at every turn: each commit is a sync of the device.
+    pub(super) fn urge_now_and_then(&mut self) {
+        if self.urged_at.elapsed() >= URGE_EVERY {
+            self.urged_at = Instant::now();
+            self.ledger.urge();
+        }
+    }
+
+    /// Something that was under way ended without saying whether its effect happened.
+    pub(in crate::pipeline) fn unclear(&mut self) {
+        self.unclear = true;
     }
 
     /// Waits until something has become durable, or nothing will any more.
     pub(in crate::pipeline) async fn more_durable(&self) {
         self.ledger.changed().await;
+    }
+
+    /// Waits until all that was settled is durable, however long the device takes.
+    fn wait_written(&self) -> Result<(), Error> {
+        loop {
+            self.ledger.urge();
+            match self.ledger.wait_clean(READ_WAIT) {
+                Wait::Closed => return Err(self.ledger.fenced().into()),
+                Wait::TimedOut => {}
+                Wait::Done => return Ok(()),
+            }
+        }
     }
 
     /// Waits until all that was settled is durable, or until a stop.

@@ -23,6 +23,7 @@ fn at(offset: i64, number: u64) -> Entry {
         result: Some(format!("late {offset}").into_bytes().into()),
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     }
 }
 

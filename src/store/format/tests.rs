@@ -20,6 +20,7 @@ fn unit() -> CommitUnit {
         result: result.map(Into::into),
         dead_lettered: offset == 12,
         forgotten: offset == 4,
+        restored: offset == 499,
     };
     CommitUnit {
         id: PartitionId(3),

@@ -37,6 +37,7 @@ fn filled(path: &Path, scope: Scope) -> SledStore {
                 result: (offset < 7).then(|| key.as_bytes().into()),
                 dead_lettered: false,
                 forgotten: false,
+                restored: false,
             });
             let entries = entries.collect();
             let unit = unit(&lease, previous, next);
@@ -184,6 +185,7 @@ fn every_mark_of_a_key_goes_in_whatever_unit_and_partition() {
         result: None,
         dead_lettered,
         forgotten: false,
+        restored: false,
     };
     let a = print(&store, Scope::Topic, 0, "a");
     // As a restore leaves it, and a dead letter; and a gap that was there before.
@@ -225,6 +227,7 @@ fn done_again_it_is_known_again_with_its_new_result() {
         result: Some(b"corrected"[..].into()),
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     };
     let filler = CommitUnit {
         entries: vec![again],
@@ -313,6 +316,7 @@ fn a_key_that_was_done_from_a_dead_letter_is_forgotten_there_too() {
         result: None,
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     };
     let entries = vec![replayed];
     store

@@ -187,6 +187,7 @@ fn a_mark_of_another_store_has_no_result_here_and_says_so() {
         has_result: true,
         dead_lettered: false,
         forgotten: false,
+        restored: false,
     };
     let answer = store.result(&good.entries[0].fingerprint, &foreign);
     assert!(matches!(answer, Err(StoreError::Misused(_))), "{answer:?}");

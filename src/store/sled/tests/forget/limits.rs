@@ -75,6 +75,7 @@ fn single_ranges_are_bounded_so_that_a_unit_is() {
                 result: None,
                 dead_lettered: false,
                 forgotten: false,
+                restored: false,
             })
     };
     for (from, to) in [(8, 1_100), (1_100, 2_010)] {
