@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use idempotent_consumer::key::MissingKey;
 use idempotent_consumer::testkit::Produced;
 use idempotent_consumer::{
     Builder, Claimed, DeadLetterError, Decision, Delivery, Effects as Recorded, Error,
@@ -127,6 +128,36 @@ fn a_key_with_another_value_and_a_record_without_a_key_become_letters() {
         let counts = running.stop().counts;
         assert_eq!((counts.new, counts.duplicate), (1, 1));
         assert_eq!((counts.dead_lettered, written(&broker)), (0, 2));
+    }
+}
+
+#[test]
+fn a_record_that_passes_without_a_key_and_is_rejected_becomes_a_letter_once() {
+    for ordering in ORDERINGS {
+        let (broker, store) = (broker_with_letters(1), Scripted::new());
+        let no_key = Produced {
+            value: Some(b"x"),
+            ..Produced::default()
+        };
+        broker.produce(TOPIC, &[no_key]).unwrap();
+        for last in ["one", "two"] {
+            produce(&broker, 0, &[(last, "l")]);
+            let passing = burying(&broker)
+                .ordering(ordering)
+                .on_missing_key(MissingKey::PassThrough);
+            let running = Running::start(passing, store.clone(), |delivery| {
+                delivery
+                    .key()
+                    .map_or_else(|| Err(HandlerError::reject("no such account")), |_| Ok(()))
+            });
+            running.wait(1);
+            running.stop();
+            // It has no mark: that it is dealt with, the position says.
+            assert_eq!(written(&broker), 1, "{ordering:?}");
+        }
+        assert_eq!(marks(&store, 0), [(1, false), (2, false)]);
+        let said: Vec<_> = letters(&broker).iter().map(told).collect();
+        assert_eq!(said, ["-: Reject, 1"]);
     }
 }
 
