@@ -83,6 +83,17 @@ impl Letterbox for Letters {
 /// however old their records are. With `cleanup.policy=compact` a later letter of a key removes the
 /// earlier one, and one without a key is refused.
 ///
+/// # Trying letters again
+///
+/// A consumer of the letters' topic that has the same group and store, and names the topic in
+/// [`replay_from`](crate::Builder::replay_from), or whoever sends the record to its first topic once
+/// more. A letter answers for nothing, so both are tried, and whichever succeeds first answers for
+/// the other.
+///
+/// Not so where the store was [restored](crate::Restore::FromSource): a record that another store has
+/// as a dead letter is read from the topic like one that took effect, and counts as done. Have its
+/// key or its offset forgotten first: `dedup store forget`, or `SledStore::forget`.
+///
 /// # Its producer
 ///
 /// `enable.idempotence` and `acks=all` are set whatever is left out, and what would break them is

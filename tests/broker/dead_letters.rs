@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use idempotent_consumer::testkit::{Failed, Letters, Produced};
 use idempotent_consumer::{Coordinates, DeadLetter, DeadLetterError, TopicPartition};
+use rdkafka::Message as _;
 use rdkafka::message::OwnedMessage;
-use rdkafka::{Message as _, Timestamp};
 
 use crate::letters::{
-    TIMESTAMP_MS, consumer, error, failed, header_list, is_there, keyed, read, runtime, settings,
+    TIMESTAMP_MS, consumer, error, failed, header_list, is_there, keyed, now_ms, read, runtime,
+    settings,
 };
 use crate::{admin, broker};
 
@@ -48,7 +49,7 @@ fn a_letter_has_every_byte_of_its_record_and_says_where_it_was_and_why() {
             ..Produced::default()
         },
     ];
-    let runtime = runtime();
+    let (runtime, before_ms) = (runtime(), now_ms());
     for (offset, record) in (0..).zip(given) {
         runtime
             .block_on(letters.write(&failed(offset, record)))
@@ -60,7 +61,9 @@ fn a_letter_has_every_byte_of_its_record_and_says_where_it_was_and_why() {
     for ((offset, given), found) in (0_i64..).zip(&given).zip(&found) {
         assert_eq!(found.key(), given.key);
         assert_eq!(found.payload(), given.value);
-        assert_eq!(found.timestamp(), Timestamp::CreateTime(TIMESTAMP_MS));
+        // Retention by time counts from when it was written, however old the record is.
+        let written_ms = found.timestamp().to_millis().unwrap();
+        assert!((before_ms..=now_ms()).contains(&written_ms), "{written_ms}");
         let headers = header_list(found);
         let (kept, added) = headers.split_at(given.headers.len());
         let kept: Vec<_> = kept
@@ -205,30 +208,47 @@ fn a_letter_may_be_as_large_as_the_topic_allows() {
 }
 
 #[test]
-fn what_a_topics_own_rules_refuse_fails_with_the_rule() {
+fn a_letter_without_a_key_is_refused_by_a_compacted_topic_and_the_setting_is_named() {
     let Some(kafka) = broker::shared() else {
         return;
     };
-    let compacted = admin::topic_with(&kafka, "no-key-letters", &[("cleanup.policy", "compact")]);
-    let early = admin::topic_with(
-        &kafka,
-        "early-letters",
-        &[("message.timestamp.after.max.ms", "1000")],
-    );
-    let no_key = failed(1, Produced::default());
-    let year_2100 = Failed {
-        timestamp_ms: Some(4_102_444_800_000),
-        ..failed(2, keyed(b"k", b"v"))
+    let topic = admin::topic_with(&kafka, "no-key-letters", &[("cleanup.policy", "compact")]);
+    let dead_letter = DeadLetter::to_topic(&topic);
+    let letters = Letters::open(&dead_letter, &consumer(kafka.bootstrap())).unwrap();
+    let written = runtime().block_on(letters.write(&failed(1, Produced::default())));
+    let text = error(written);
+    assert!(text.contains("cleanup.policy"), "{text}");
+    assert_eq!(kafka.end_offsets(&topic), [0]);
+}
+
+// C092
+#[test]
+fn letters_about_records_of_any_time_are_taken() {
+    let Some(kafka) = broker::shared() else {
+        return;
     };
-    for (topic, letter, rule) in [
-        (&compacted, no_key, "cleanup.policy"),
-        (&early, year_2100, "message.timestamp.type"),
-    ] {
-        let dead_letter = DeadLetter::to_topic(topic);
-        let letters = Letters::open(&dead_letter, &consumer(kafka.bootstrap())).unwrap();
-        let text = error(runtime().block_on(letters.write(&letter)));
-        assert!(text.contains(rule), "{text}");
-        assert_eq!(kafka.end_offsets(topic), [0]);
+    // An hour on either side, and what is older goes.
+    let an_hour = [
+        ("message.timestamp.after.max.ms", "3600000"),
+        ("message.timestamp.before.max.ms", "3600000"),
+        ("retention.ms", "3600000"),
+    ];
+    let topic = admin::topic_with(&kafka, "timeless-letters", &an_hour);
+    let dead_letter = DeadLetter::to_topic(&topic);
+    let letters = Letters::open(&dead_letter, &consumer(kafka.bootstrap())).unwrap();
+    let year_2100_ms = 4_102_444_800_000_i64;
+    let times = [Some(1), Some(year_2100_ms), None];
+    for (offset, timestamp_ms) in (0..).zip(times) {
+        let letter = Failed {
+            timestamp_ms,
+            ..failed(offset, keyed(b"k", b"v"))
+        };
+        runtime().block_on(letters.write(&letter)).unwrap();
+    }
+    for (letter, timestamp_ms) in read(&kafka, &topic, times.len()).iter().zip(times) {
+        let value = timestamp_ms.unwrap_or(-1).to_be_bytes().to_vec();
+        let original = ("kafka_dlt-original-timestamp".to_owned(), Some(value));
+        assert!(header_list(letter).contains(&original));
     }
 }
 

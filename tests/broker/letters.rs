@@ -1,6 +1,6 @@
 //! Letters to write, and a dead-letter topic as its readers find it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use idempotent_consumer::testkit::{Failed, Produced};
 use idempotent_consumer::{Coordinates, DeadLetterError, TopicPartition};
@@ -13,6 +13,11 @@ use crate::broker::DEADLINE;
 use crate::support::kafka::Kafka;
 
 pub(crate) const TIMESTAMP_MS: i64 = 1_700_000_000_123;
+
+pub(crate) fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_millis()).unwrap()
+}
 
 pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread()

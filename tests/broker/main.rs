@@ -20,6 +20,7 @@ mod batches;
 mod child;
 mod compaction;
 mod dead_letter_faults;
+mod dead_letter_members;
 mod dead_letters;
 mod deleted;
 mod faults;

@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use idempotent_consumer::store::{SledStore, Store};
-use idempotent_consumer::{Builder, ClientConfig, Error, IdempotentConsumer, Report, key};
+use idempotent_consumer::{
+    Builder, ClientConfig, Delivery, Error, HandlerResult, IdempotentConsumer, Report, key,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::broker::wait_for;
@@ -87,6 +89,17 @@ impl Member {
         store: impl Store,
         history: &History,
     ) -> Self {
+        Self::judging(name, builder, store, history, |_| Ok(()))
+    }
+
+    /// As `start`, with a handler that notes only what `judge` lets pass.
+    pub(crate) fn judging(
+        name: &'static str,
+        builder: Builder,
+        store: impl Store,
+        history: &History,
+        judge: impl Fn(&Delivery<'_>) -> HandlerResult + Send + Sync + 'static,
+    ) -> Self {
         log();
         let (history, stop) = (history.clone(), CancellationToken::new());
         let (noted, token) = (history.clone(), stop.clone());
@@ -97,7 +110,8 @@ impl Member {
                 .unwrap();
             runtime.block_on(async {
                 let consumer = builder.build(store)?;
-                let handler = async move |record: &idempotent_consumer::Delivery<'_>, _: &mut _| {
+                let handler = async move |record: &Delivery<'_>, _: &mut _| {
+                    judge(record)?;
                     noted.add(Effect {
                         member: name,
                         key: String::from_utf8_lossy(record.key().unwrap_or_default()).into_owned(),

@@ -7,7 +7,8 @@ use crate::{admin, broker, feed};
 
 const KEYS: usize = 50;
 
-fn reset(kafka: &SharedBroker, group: &str, topic: &str) -> std::process::Output {
+/// Sets a group back to the start of a topic.
+pub(crate) fn reset(kafka: &SharedBroker, group: &str, topic: &str) -> std::process::Output {
     let words = [
         "--group",
         group,

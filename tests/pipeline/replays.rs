@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use idempotent_consumer::key::{self, Recipe, Scope};
+use idempotent_consumer::store::Forget;
 use idempotent_consumer::testkit::{EmbeddedBroker, Produced};
 use idempotent_consumer::{Builder, DeadLetter, Delivery, HandlerError};
 
@@ -170,6 +171,26 @@ fn a_letter_that_fails_again_is_still_the_record_that_it_was() {
 }
 
 type Header<'a> = (&'a str, Option<&'a [u8]>);
+
+#[test]
+fn where_a_restore_took_a_dead_letter_for_done_it_is_tried_once_it_is_forgotten() {
+    let (broker, tokens) = (broker_with_letters(1), Tokens::default());
+    produce(&broker, 0, &[("order-1", "a")]);
+    bury(burying(&broker), &Scripted::new(), &tokens);
+    // Another member takes over, with a store of its own.
+    let dir = tempfile::tempdir().unwrap();
+    produce(&broker, 0, &[("last", "l")]);
+    let (effects, report) = consume(burying(&broker), sled(dir.path()), 1);
+    assert_eq!(
+        (effects, report.counts.restored),
+        (vec!["0:1:last=l".into()], 1)
+    );
+    let store = sled(dir.path());
+    let forgotten = store.forget(&Forget::key(TOPIC, "order-1")).unwrap();
+
+    let (effects, _) = consume(replaying(&broker), sled(dir.path()), 1);
+    assert_eq!(effects, ["0:0:order-1=a"], "{forgotten:?}");
+}
 
 /// Headers of a record that says that it was another one, as a letter does.
 fn forged<'a>(topic: &'a str, offset: &'a [u8]) -> [Header<'a>; 3] {

@@ -46,6 +46,12 @@ pub(crate) fn grow(kafka: &Kafka, topic: &str, partitions: usize) {
     grown.unwrap()[0].as_ref().unwrap();
 }
 
+/// Deletes a topic.
+pub(crate) fn delete(kafka: &Kafka, topic: &str) {
+    let deleted = block_on(client(kafka).delete_topics(&[topic], &AdminOptions::new()));
+    deleted.unwrap()[0].as_ref().unwrap();
+}
+
 fn client(kafka: &Kafka) -> AdminClient<DefaultClientContext> {
     ClientConfig::new()
         .set("bootstrap.servers", kafka.bootstrap())
