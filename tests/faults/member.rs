@@ -74,10 +74,10 @@ fn role() {
         .build()
         .unwrap();
     match runtime.block_on(consumer.run(handler, stop)) {
-        Ok(report) => tracing::info!(?report, "ended in order"),
+        Ok(report) => eprintln!("ended in order: {report:?}"),
         Err(error) => {
             // The last line of its log, and no panic: whoever started it reads this.
-            tracing::error!(%error, "ended");
+            eprintln!("ended: {error}");
             std::process::exit(1);
         }
     }
