@@ -237,8 +237,8 @@ fn no_fault_and_no_mix_of_faults_loses_a_key_or_repeats_one_that_was_not_in_flig
         kafka: &kafka,
         proxy: &proxy,
         fleets: [
-            fleet("lone", Protocol::Range, Work::InTurn),
-            fleet("three", Protocol::CooperativeSticky, Work::Alternating),
+            fleet("lone", Protocol::Range, Work::Alternating),
+            fleet("three", Protocol::CooperativeSticky, Work::InTurn),
         ],
         members: Vec::new(),
         chance: Chance::told(&topic),
