@@ -73,8 +73,14 @@ fn role() {
         .enable_all()
         .build()
         .unwrap();
-    let report = runtime.block_on(consumer.run(handler, stop)).unwrap();
-    tracing::info!(?report, "ended in order");
+    match runtime.block_on(consumer.run(handler, stop)) {
+        Ok(report) => eprintln!("ended in order: {report:?}"),
+        Err(error) => {
+            // The last line of its log, and no panic: whoever started it reads this.
+            eprintln!("ended: {error}");
+            std::process::exit(1);
+        }
+    }
 }
 
 fn consumer(orders: &Orders) -> IdempotentConsumer {

@@ -7,7 +7,7 @@ use idempotent_consumer::testkit::history::Summary;
 
 use crate::chance::Chance;
 use crate::feed::Feed;
-use crate::fleet::{Fleet, Work};
+use crate::fleet::Fleet;
 use crate::process::Process;
 use crate::protocol::Protocol;
 use crate::{admin, broker};
@@ -32,7 +32,7 @@ fn restarted_in_turn(
     let kafka = broker::shared()?;
     let idea = format!("{idea}-{}", protocol.name());
     let topic = admin::topic(&kafka, &idea, i32::try_from(PARTITIONS).unwrap());
-    let fleet = Fleet::new(&kafka, &topic, &topic, protocol, session).working(Work::Alternating);
+    let fleet = Fleet::new(&kafka, &topic, &topic, protocol, session);
     let pause = Duration::from_millis(80);
     let feed = Feed::start(&kafka, &topic, PARTITIONS, KEYS_MAX, pause);
     let mut members: Vec<_> = NAMES.iter().map(|name| fleet.start(name)).collect();

@@ -56,7 +56,10 @@ impl Weather {
             Self::LostReplies => {
                 for kind in KINDS {
                     let count = u32::try_from(chance.below(REPLIES_MAX)).unwrap();
-                    if chance.one_in(2) {
+                    // A client waits for minutes for the answer to these: a network does not lose it
+                    // and leave the connection.
+                    let waits = [ApiKey::JOIN_GROUP, ApiKey::SYNC_GROUP].contains(kind);
+                    if !waits && chance.one_in(2) {
                         proxy.drop_replies(*kind, count);
                     } else {
                         proxy.disconnect_before_replies(*kind, count);
