@@ -143,8 +143,8 @@ impl Builder {
     }
 
     /// Called for every copy, on its partition's thread, with what the first record of its key
-    /// recorded (see [`Effects::record`](crate::Effects::record)). Durable before it is shown; looking it up costs a read
-    /// of the store for each copy.
+    /// recorded (see [`Effects::record`](crate::Effects::record)). Durable before it is shown;
+    /// looking it up costs a read of the store for each copy.
     pub fn on_duplicate(
         mut self,
         hook: impl Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync + 'static,

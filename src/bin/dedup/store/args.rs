@@ -95,11 +95,11 @@ impl Typed {
 }
 
 /// The last of two is what other programs take; here it could forget what was not meant.
-fn once<T>(flag: &str, before: Option<T>) -> Result<(), Error> {
-    match before {
-        None => Ok(()),
-        Some(_) => Err(wrong(&format!("{flag} is given twice"))),
+fn once(flag: &str, given: bool) -> Result<(), Error> {
+    if given {
+        return Err(wrong(&format!("{flag} is given twice")));
     }
+    Ok(())
 }
 
 /// Reads what is left behind the word `store`.
@@ -114,11 +114,11 @@ pub(crate) fn parse(mut parser: lexopt::Parser) -> Result<Command, Error> {
             Value(word) if words.len() < 2 => words.push(word),
             Long("topic") => {
                 let topic = name("--topic", value(&mut parser)?)?;
-                once("--topic", typed.topic.replace(topic))?;
+                once("--topic", typed.topic.replace(topic).is_some())?;
             }
             Long("partition") => {
                 let number = partition(&value(&mut parser)?)?;
-                once("--partition", typed.partition.replace(number))?;
+                once("--partition", typed.partition.replace(number).is_some())?;
             }
             Long("yes") => typed.yes = true,
             Long("key") => typed.names(What::Key(value(&mut parser)?.into_vec()))?,
