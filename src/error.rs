@@ -29,10 +29,11 @@ pub enum Error {
     /// The connection to Kafka failed.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A handler failed at every attempt.
+    /// A handler failed at every attempt, or rejected the record, and there are no dead letters.
     #[error(
         "the handler failed on {at} at attempt {attempts}: {source}. The record is not marked and \
-         its offset not committed: it comes again at the next start"
+         its offset not committed: it comes again at the next start. To have such records set \
+         aside, and those behind them handled, name a topic with `Builder::dead_letter`"
     )]
     Handler {
         /// The record.
@@ -42,10 +43,10 @@ pub enum Error {
         /// The last attempt's error.
         source: BoxError,
     },
-    /// A record carries no identity, and the policy is to stop.
+    /// A record carries no identity, the policy is to reject it, and there are no dead letters.
     #[error(
-        "{at} has no key ({source}): choose a recipe that finds one, or let such records pass \
-         unprotected with `MissingKey::PassThrough`"
+        "{at} has no key ({source}): choose a recipe that finds one, have such records set aside \
+         with `Builder::dead_letter`, or let them pass unprotected with `MissingKey::PassThrough`"
     )]
     MissingKey {
         /// The record.
@@ -56,10 +57,11 @@ pub enum Error {
     /// The dead letters cannot be used, or one was not written.
     #[error(transparent)]
     DeadLetter(#[from] DeadLetterError),
-    /// A key came again with another value, and the policy is to stop.
+    /// A key came again with another value, and the policy is to stop, or there are no dead letters.
     #[error(
-        "{at} has the key of {first}, but another value: two records under one key. If its \
-         producer's copies differ by nature, choose `Mismatch::TreatAsDuplicate`"
+        "{at} has the key of {first}, but another value: two records under one key. Have such \
+         records set aside with `Builder::dead_letter`, or, only if the producer's copies differ \
+         by nature, choose `Mismatch::TreatAsDuplicate`"
     )]
     Mismatch {
         /// The record.

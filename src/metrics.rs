@@ -3,9 +3,11 @@
 //!
 //! | name | kind | labels | unit |
 //! | --- | --- | --- | --- |
-//! | `idempotent_consumer_records_total` | counter | `decision` | records |
+//! | `idempotent_consumer_records_total` | counter | `decision`: the fields of [`Counts`] | records |
 //! | `idempotent_consumer_commit_seconds` | histogram | | seconds of one durable commit |
 //! | `idempotent_consumer_committed_partitions_total` | counter | | commit records written |
+//!
+//! [`Counts`]: crate::Counts
 
 use std::time::Duration;
 

@@ -120,13 +120,19 @@ impl Builder {
     /// The letter is confirmed by the brokers first, then the record is marked, then its offset is
     /// committed. Nothing took effect, so the mark stands for this record alone: another with its key,
     /// a copy or the letter sent to the topic again, is tried like a new one.
+    ///
+    /// A pattern among the [topics](Self::topics) must not match it: its letters would be handled as
+    /// records of another topic, with other keys and tokens.
     pub fn dead_letter(mut self, to: DeadLetter) -> Self {
         self.dead_letter = Some(to);
         self
     }
 
-    /// Topics, among the subscribed ones, whose records may be dead letters that are to be tried
-    /// again. One with the headers of a letter has the identity and the token of the record that it
+    /// Topics, among the subscribed ones and by their exact names, whose records may be dead letters
+    /// that are to be tried again. A dead-letter topic that is read and not named here gives new
+    /// records, with other keys and tokens: what has taken effect since is not recognised.
+    ///
+    /// One with the headers of a letter has the identity and the token of the record that it
     /// was, in its first topic and partition: what has taken effect since is recognised. Others are
     /// records like any.
     ///
@@ -137,8 +143,8 @@ impl Builder {
     }
 
     /// Called for every copy, on its partition's thread, with what the first record of its key
-    /// recorded (see [`Effects::record`]). Durable before it is shown; looking it up costs a read
-    /// of the store for each copy.
+    /// recorded (see [`Effects::record`](crate::Effects::record)). Durable before it is shown;
+    /// looking it up costs a read of the store for each copy.
     pub fn on_duplicate(
         mut self,
         hook: impl Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync + 'static,
@@ -161,7 +167,8 @@ impl Builder {
     }
 
     /// How many records may be handled at once, over all partitions of this consumer; at least 1.
-    /// By default 64, and with [`Ordering::Partition`] one of each partition.
+    /// By default 64, and with [`Ordering::Partition`] one of each partition. Of one partition
+    /// never more than [`uncommitted_records_max`](Self::uncommitted_records_max).
     ///
     /// The handlers of one partition share its thread: they run at once as far as they wait in
     /// futures. One that computes or blocks should do so in `tokio::task::spawn_blocking`.
@@ -171,7 +178,9 @@ impl Builder {
     }
 
     /// How many effects of one partition a crash may repeat: from 1 to 1,000, which is the
-    /// default. At 1 the mark of a record is durable before the next record's effect.
+    /// default. At 1 the mark of a record is durable before the next record's effect. It bounds
+    /// how many of them are handled at once, too, whatever
+    /// [`max_concurrency`](Self::max_concurrency) says.
     pub fn uncommitted_records_max(mut self, records: usize) -> Self {
         self.uncommitted_records_max = records;
         self

@@ -59,13 +59,14 @@ impl Letterbox for Letters {
 /// | `kafka_dlt-original-timestamp` | 8 bytes, big-endian: ms since 1970, -1 for none |
 /// | `kafka_dlt-original-consumer-group` | text |
 /// | `kafka_dlt-exception-fqcn` | why: one of the names below |
-/// | `kafka_dlt-exception-cause-fqcn` | the type of the handler's error, where it is known |
 /// | `kafka_dlt-exception-message` | the error's text, its first 8 KiB |
 /// | `kafka_deliveryAttempt` | 4 bytes, big-endian: how often it was tried |
 ///
 /// The reasons are `idempotent_consumer::HandlerError::Reject`,
 /// `idempotent_consumer::Error::Handler` (attempts used up), `idempotent_consumer::Error::MissingKey`
 /// and `idempotent_consumer::Error::Mismatch`.
+///
+/// `kafka_dlt-exception-cause-fqcn` is not written: an error of Rust's does not tell its type.
 ///
 /// These names are taken. A record that comes from a dead-letter topic keeps its first
 /// `kafka_dlt-original-*` headers as they are, and gets no more of them; where they do not name a

@@ -149,11 +149,13 @@ impl Ledger {
     /// one for copies to be answered with.
     ///
     /// The head moves behind the record, and what lies below it does not come again: whatever was
-    /// claimed before it and neither done nor skipped is passed over for good. So a record that
-    /// was [released](Ledger::release) is tried again before the next one is settled.
+    /// claimed before it and neither [held](Ledger::hold), done nor skipped is passed over for good.
+    /// So a record that was [released](Ledger::release) is held, or tried again before the next one
+    /// is settled.
     ///
     /// # Errors
-    /// [`StoreError::Misused`] for an offset below one that was settled before.
+    /// [`StoreError::Misused`] for an offset below one that was settled before, unless it is held,
+    /// and for one that is settled a second time.
     /// [`StoreError::Fenced`] where the lease is over: the mark is not kept. The key stays claimed
     /// for the life of the engine; only a newer ledger of the partition may take the same record.
     pub fn done(
@@ -195,12 +197,13 @@ impl Ledger {
     ///
     /// # Errors
     /// [`StoreError::Fenced`] where the lease is over, [`StoreError::Misused`] for an offset below
-    /// one that was settled before.
+    /// one that was settled before, unless it is held.
     pub fn skip(&mut self, candidate: &Candidate) -> Result<(), StoreError> {
         self.settle(candidate, Settle::Skipped).map(drop)
     }
 
-    /// The handler did not succeed: the key is free again, and the head stays before the record.
+    /// The handler did not succeed: the key is free again, and the head stays before the record. One
+    /// that is [held](Ledger::hold) stays so.
     pub fn release(&self, candidate: &Candidate) {
         if let Some(key) = &candidate.fingerprint {
             let claims = self.engine.shared.claims();

@@ -17,9 +17,12 @@ use crate::error::BoxError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HandlerError {
-    /// Another attempt may succeed.
+    /// Another attempt may succeed. How many there are says the
+    /// [`RetryPolicy`](crate::RetryPolicy).
     Retry(BoxError),
-    /// No attempt will: the record itself is at fault.
+    /// No attempt will: the record itself is at fault. It goes to the
+    /// [dead letters](crate::Builder::dead_letter) at once, and stops the consumer where there are
+    /// none.
     Reject(BoxError),
 }
 
@@ -54,9 +57,12 @@ pub type HandlerResult = Result<(), HandlerError>;
 ///
 /// # The contract
 ///
-/// Called for each record that is decided to be new, in the order of the partition; several
-/// partitions at the same time, each on a thread of its own. The effect must be complete when the
+/// Called for each record that is decided to be new. With [`Ordering::Partition`] that is one at a
+/// time in the order of the partition; with the other orders several futures of one partition are
+/// polled in turn. Each partition has a thread of its own. The effect must be complete when the
 /// future returns `Ok`: the mark follows within milliseconds, the offset behind it.
+///
+/// [`Ordering::Partition`]: crate::Ordering::Partition
 ///
 /// After a crash, records whose effect came less than the commit interval before it are handled
 /// again. They come with [`in_doubt`](Delivery::in_doubt) set, and with the same
@@ -65,7 +71,8 @@ pub trait Handler: Send + Sync + 'static {
     /// Handles one record.
     ///
     /// # Errors
-    /// As [`HandlerError`] says; the record is not marked and its offset does not move.
+    /// As [`HandlerError`] says. The record does not count as done: it is tried again, and in the
+    /// end goes to the [dead letters](crate::Builder::dead_letter) or stops the consumer.
     fn handle(
         &self,
         delivery: &Delivery<'_>,

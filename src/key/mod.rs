@@ -164,8 +164,9 @@ impl fmt::Debug for Recipe {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MissingKey {
-    /// Stop with an error that names the record; its offset does not move. The default: a record
-    /// that cannot be protected is not handled unprotected in silence.
+    /// Write it to the [dead letters](crate::DeadLetter); where there are none, stop with an error
+    /// that names the record, and its offset does not move. The default: a record that cannot be
+    /// protected is not handled unprotected in silence.
     #[default]
     Reject,
     /// Hand it to the handler, counted as [`MissingKey`](crate::Decision::MissingKey). A copy of

@@ -19,8 +19,8 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 ///
 /// [`Ordering::Partition`]: crate::Ordering::Partition
 ///
-/// By default 5 attempts with pauses of 100, 200, 400 and 800 ms, each with a random part on top
-/// so that a fleet does not knock at the same moment.
+/// By default 5 attempts with pauses of 100, 200, 400 and 800 ms, each with a random part of up to
+/// its own length on top so that a fleet does not knock at the same moment.
 #[derive(Clone)]
 pub struct RetryPolicy {
     attempts_max: u32,
@@ -65,7 +65,7 @@ impl RetryPolicy {
 
     /// Doubling pauses from `pause_min` up to `pause_max`, at most `attempts_max` attempts in all.
     /// A maximum below the minimum counts as the minimum, no attempt as one, a pause of more than
-    /// a day as a day.
+    /// a day as a day. The random part comes on top of the maximum.
     #[must_use]
     pub fn exponential(attempts_max: u32, pause_min: Duration, pause_max: Duration) -> Self {
         Self {

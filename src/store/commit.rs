@@ -19,8 +19,8 @@ pub struct Entry {
     pub result: Option<Box<[u8]>>,
     /// Whether it went to the dead letters instead of taking effect.
     pub dead_lettered: bool,
-    /// Whether it was done and then [forgotten](super::Forget). It suppresses nothing any more; it
-    /// stays so that a record below the head which shares its key is not taken for another topic's.
+    /// Whether it was done and then forgotten on purpose. It suppresses nothing any more; it stays
+    /// so that a record below the head which shares its key is not taken for another topic's.
     pub forgotten: bool,
     /// Whether it was only read: another member did it, or gave it up.
     pub restored: bool,

@@ -1,5 +1,7 @@
 //! `dedup store`: a consumer's store, looked at and made to forget. Case C067.
 
+mod calls;
+
 use std::{
     fs,
     path::Path,
@@ -239,6 +241,24 @@ fn a_store_in_use_is_refused_with_who_uses_it() {
 }
 
 #[test]
+fn what_was_forgotten_is_called_so_though_the_report_could_not_be_written() {
+    let lab = Lab::new();
+    let seen = lab.path("seen");
+    handled(&seen, Scope::Topic);
+    let forget = ["forget", "seen", "--topic=orders", "--key=order-2", "--yes"];
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut command = store(&lab, &forget);
+    let finished = command.stdout(full).output().unwrap();
+    let said = String::from_utf8(finished.stderr).unwrap();
+    assert_eq!(finished.status.code(), Some(1), "{said}");
+    assert!(said.contains("forgotten all the same"), "{said}");
+    assert_eq!(new_again(&seen, 0, Scope::Topic), [1]);
+}
+
+#[test]
 fn a_store_of_lines_is_shown_and_forgets_nothing() {
     let lab = Lab::new();
     let mut dedup = lab.dedup();
@@ -251,73 +271,6 @@ fn a_store_of_lines_is_shown_and_forgets_nothing() {
     refused(&finished, 1, &["seen.store", "in step"]);
     assert_eq!(run(&mut dedup, "a\nc\n").code, Some(0));
     assert_eq!(fs::read(lab.out()).unwrap(), b"a\nb\nc\n");
-}
-
-#[test]
-fn a_wrong_call_is_code_2_and_says_what_is_wrong() {
-    let lab = Lab::new();
-    let rows: [(&[&str], &str); 16] = [
-        (&[], "show or forget"),
-        (&["list", "seen"], "show or forget"),
-        (&["show"], "directory"),
-        (&["show", ""], "directory"),
-        (&["show", "seen", "more"], "more"),
-        (&["show", "seen", "--yes"], "nothing else"),
-        (&["forget", "seen", "--all"], "--topic"),
-        (&["forget", "seen", "--topic", ""], "--topic"),
-        (&["forget", "seen", "--topic", "orders"], "--key-hex"),
-        (
-            &["forget", "seen", "--topic=o", "--all", "--key=a"],
-            "twice",
-        ),
-        (
-            &["forget", "seen", "--topic=o", "--offsets=1..2"],
-            "--partition",
-        ),
-        (
-            &[
-                "forget",
-                "seen",
-                "--topic=o",
-                "--partition=0",
-                "--offsets=2..2",
-            ],
-            "'2..2'",
-        ),
-        (
-            &[
-                "forget",
-                "seen",
-                "--topic=o",
-                "--partition=0",
-                "--offsets=2",
-            ],
-            "'2'",
-        ),
-        (
-            &["forget", "seen", "--topic=o", "--partition=-1", "--all"],
-            "'-1'",
-        ),
-        (&["forget", "seen", "--topic=o", "--key-hex=+f"], "'+f'"),
-        (&["forget", "seen", "--topic=o", "--force"], "--force"),
-    ];
-    for (args, named) in rows {
-        let finished = run(&mut store(&lab, args), "");
-        refused(&finished, 2, &[named]);
-        assert!(finished.stderr.contains("--help"), "{finished:?}");
-    }
-    let late = run(lab.dedup().args(["-v", "store", "show", "seen"]), "");
-    refused(&late, 2, &["store"]);
-}
-
-#[test]
-fn the_help_fits_a_terminal_and_input_is_never_taken_for_a_command() {
-    let lab = Lab::new();
-    let help = said(&run(&mut store(&lab, &["--help"]), ""));
-    assert!(help.starts_with("Usage: dedup store"), "{help}");
-    assert!(help.lines().all(|line| line.len() <= 80), "{help}");
-    lab.feed("store\n--help\nstore show seen\n");
-    lab.expect_both("store\n--help\nstore show seen\n");
 }
 
 #[test]

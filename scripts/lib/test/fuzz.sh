@@ -20,6 +20,9 @@ readonly FUZZ_FLAGS=(
 
 step_fuzz() {
     local host target dir=${CARGO_TARGET_DIR:-target}/fuzz
+    # libFuzzer takes 0, and what is no number, for: without end.
+    [[ $FUZZ_SECONDS =~ ^[1-9][0-9]{0,5}$ ]] ||
+        die "FUZZ_SECONDS=$FUZZ_SECONDS: choose a number of seconds from 1 to 999999"
     host=$(rustc --version --verbose | sed -n 's/^host: //p')
     run cargo fmt --manifest-path fuzz/Cargo.toml --check
     # With --target the flags are not for build scripts and macros.

@@ -5,6 +5,7 @@
 # built by its own configure and make; the tests use the rest.
 readonly TOOLS='
 gcc build-essential
+g++ build-essential
 make build-essential
 pkg-config pkg-config
 shellcheck shellcheck

@@ -217,7 +217,7 @@ fn wait(typed: &OsStr) -> Result<Duration, Error> {
     clippy::needless_pass_by_value,
     reason = "the shape that map_err takes"
 )]
-pub(crate) fn usage(error: lexopt::Error) -> Error {
+fn usage(error: lexopt::Error) -> Error {
     Error::Usage(error.to_string())
 }
 

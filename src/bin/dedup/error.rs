@@ -66,6 +66,14 @@ pub(crate) enum Error {
     #[error("{0}; see 'dedup store --help'")]
     StoreUsage(String),
 
+    /// What was to be forgotten is, and there is no saying so.
+    #[cfg(feature = "sled")]
+    #[error(
+        "standard output: cannot write: {0}; what was named is forgotten all the same, see \
+         'dedup store show DIR'"
+    )]
+    ForgottenUnsaid(io::Error),
+
     /// A consumer's store in its own words.
     #[cfg(feature = "sled")]
     #[error(transparent)]

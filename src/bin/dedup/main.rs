@@ -65,7 +65,10 @@ fn dispatch() -> Result<(), Error> {
         Command::Help => print(args::HELP),
         Command::Version => print(concat!("dedup ", env!("CARGO_PKG_VERSION"), "\n")),
         #[cfg(feature = "sled")]
-        Command::Store(command) => print(&store::run(&command)?),
+        Command::Store(command) => {
+            let text = store::run(&command)?;
+            print(&text).map_err(|error| command.unsaid(error))
+        }
         Command::Run(config) => {
             let summary = run::run(&config)?;
             if config.verbose {

@@ -10,7 +10,7 @@ use std::{
 use idempotent_consumer::{TopicPartition, store::Forget};
 use lexopt::Arg::{Long, Short, Value};
 
-use crate::{args::usage, error::Error};
+use crate::error::Error;
 
 pub(crate) const HELP: &str = "\
 Usage: dedup store show DIR
@@ -57,6 +57,18 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// What it means that nobody could be told what was done.
+    pub(crate) fn unsaid(&self, error: Error) -> Error {
+        match (self, error) {
+            (Self::Forget { yes: true, .. }, Error::Io { source, .. }) => {
+                Error::ForgottenUnsaid(source)
+            }
+            (_, error) => error,
+        }
+    }
+}
+
 /// How records are named.
 enum What {
     Key(Vec<u8>),
@@ -82,18 +94,32 @@ impl Typed {
     }
 }
 
+/// The last of two is what other programs take; here it could forget what was not meant.
+fn once(flag: &str, given: bool) -> Result<(), Error> {
+    if given {
+        return Err(wrong(&format!("{flag} is given twice")));
+    }
+    Ok(())
+}
+
 /// Reads what is left behind the word `store`.
 ///
 /// # Errors
 /// [`Error::Usage`] names the argument that is wrong.
 pub(crate) fn parse(mut parser: lexopt::Parser) -> Result<Command, Error> {
     let (mut words, mut typed) = (Vec::new(), Typed::default());
-    while let Some(arg) = parser.next().map_err(usage)? {
+    while let Some(arg) = parser.next().map_err(|error| usage(&error))? {
         match arg {
             Short('h') | Long("help") => return Ok(Command::Help),
             Value(word) if words.len() < 2 => words.push(word),
-            Long("topic") => typed.topic = Some(name("--topic", value(&mut parser)?)?),
-            Long("partition") => typed.partition = Some(partition(&value(&mut parser)?)?),
+            Long("topic") => {
+                let topic = name("--topic", value(&mut parser)?)?;
+                once("--topic", typed.topic.replace(topic).is_some())?;
+            }
+            Long("partition") => {
+                let number = partition(&value(&mut parser)?)?;
+                once("--partition", typed.partition.replace(number).is_some())?;
+            }
             Long("yes") => typed.yes = true,
             Long("key") => typed.names(What::Key(value(&mut parser)?.into_vec()))?,
             Long("key-hex") => typed.names(What::Key(hex(&value(&mut parser)?)?))?,
@@ -104,7 +130,7 @@ pub(crate) fn parse(mut parser: lexopt::Parser) -> Result<Command, Error> {
             }
             Long("offsets") => typed.names(What::Offsets(offsets(&value(&mut parser)?)?))?,
             Long("all") => typed.names(What::All)?,
-            other => return Err(usage(other.unexpected())),
+            other => return Err(usage(&other.unexpected())),
         }
     }
     let mut words = words.into_iter();
@@ -169,7 +195,7 @@ fn within(forget: Forget, partition: Option<TopicPartition>) -> Forget {
 }
 
 fn value(parser: &mut lexopt::Parser) -> Result<OsString, Error> {
-    parser.value().map_err(usage)
+    parser.value().map_err(|error| usage(&error))
 }
 
 fn name(flag: &str, typed: OsString) -> Result<String, Error> {
@@ -217,6 +243,10 @@ fn hex(typed: &OsStr) -> Result<Vec<u8>, Error> {
         u8::from_str_radix(pair, 16).ok()
     });
     pairs.collect::<Option<_>>().ok_or_else(bad)
+}
+
+fn usage(error: &lexopt::Error) -> Error {
+    wrong(&error.to_string())
 }
 
 fn wrong(what: &str) -> Error {
