@@ -30,7 +30,9 @@ pub enum Mismatch {
 #[non_exhaustive]
 pub enum Restore {
     /// Read the missing stretch from the topic, for its keys only, without calling the handler;
-    /// then go on. The default. What the topic no longer holds is not recognised any more.
+    /// then go on. The default. What the topic no longer holds is not recognised any more. What the
+    /// group has passed counts as done, records that went to the dead letters among it: a letter of
+    /// one of these is passed over until the record is forgotten.
     #[default]
     FromSource,
     /// Stop with an error that names the partition and both offsets.
@@ -51,7 +53,8 @@ pub struct RestoreProgress {
     pub at: NextOffset,
     /// Where it ends: what the group had committed when the partition was taken.
     pub to: NextOffset,
-    /// Keys that were new to the store so far.
+    /// Records so far whose key the store did not know, copies among them as long as the first is
+    /// not durable.
     pub keys: u64,
     /// Whether it is over: told once for each restore, when all its keys are durable.
     pub done: bool,
