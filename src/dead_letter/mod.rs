@@ -91,9 +91,10 @@ impl Letterbox for Letters {
 /// more. A letter answers for nothing, so both are tried, and whichever succeeds first answers for
 /// the other.
 ///
-/// Not so where the store was [restored](crate::Restore::FromSource): a record that another store has
-/// as a dead letter is read from the topic like one that took effect, and counts as done. Have its
-/// key or its offset forgotten first: `dedup store forget`, or `SledStore::forget`.
+/// Where the store was [restored](crate::Restore::FromSource), a record that another store has as a
+/// dead letter was read from the topic like one that took effect, and counts as done. Its letter is
+/// tried all the same, [in doubt](crate::Delivery::in_doubt). The record sent once more is passed
+/// over, until its key or its offset is forgotten: `dedup store forget`, or `SledStore::forget`.
 ///
 /// # Its producer
 ///

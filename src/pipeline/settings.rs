@@ -31,8 +31,8 @@ pub enum Mismatch {
 pub enum Restore {
     /// Read the missing stretch from the topic, for its keys only, without calling the handler;
     /// then go on. The default. What the topic no longer holds is not recognised any more. What the
-    /// group has passed counts as done, records that went to the dead letters among it: a letter of
-    /// one of these is passed over until the record is forgotten.
+    /// group has passed counts as done, records that went to the dead letters among it: their
+    /// letters are tried [in doubt](crate::Delivery::in_doubt), their copies are passed over.
     #[default]
     FromSource,
     /// Stop with an error that names the partition and both offsets.
