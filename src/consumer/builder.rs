@@ -1,5 +1,7 @@
 //! What can be chosen of a consumer, and what of it is refused.
 
+mod findings;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -261,75 +263,6 @@ impl Builder {
             settings,
             dead_letter: self.dead_letter,
         })
-    }
-
-    /// What of the choices is at fault.
-    fn findings(&self) -> Vec<audit::Finding> {
-        let mut findings = audit::consumer(self.config.config_map());
-        let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
-            findings.push(audit::Finding {
-                setting: setting.to_owned(),
-                value,
-                reason,
-                fix,
-            });
-        };
-        if let Some(dead_letter) = &self.dead_letter {
-            for finding in dead_letter.findings(&self.config, &self.topics) {
-                refuse(&finding.setting, finding.value, finding.reason, finding.fix);
-            }
-        }
-        if self.topics.is_empty() {
-            refuse(
-                "topics",
-                None,
-                "there is nothing to read",
-                "name at least one",
-            );
-        }
-        if self.recipe.is_none() {
-            refuse(
-                "key",
-                None,
-                "nothing tells records apart",
-                "choose where a record carries its identity, from the module `key`",
-            );
-        }
-        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&self.uncommitted_records_max) {
-            refuse(
-                "uncommitted_records_max",
-                Some(self.uncommitted_records_max.to_string()),
-                "a crash may repeat so many effects",
-                "choose between 1 and 1000",
-            );
-        }
-        // tokio's own limit of a semaphore is far above what anybody handles at once.
-        if self
-            .concurrency_max
-            .is_some_and(|max| !(1..=CONCURRENCY_MAX).contains(&max))
-        {
-            refuse(
-                "max_concurrency",
-                self.concurrency_max.map(|max| max.to_string()),
-                "so many records would be handled at once",
-                "choose between 1 and 1000000",
-            );
-        }
-        for (setting, limit) in [
-            ("commit_within", Some(self.commit_within)),
-            ("offset_interval", Some(self.offset_interval)),
-            ("drain_limit", self.drain_limit),
-        ] {
-            if let Some(limit) = limit.filter(|limit| *limit > DURATION_MAX) {
-                refuse(
-                    setting,
-                    Some(format!("{limit:?}")),
-                    "what waits so long is not meant",
-                    "choose an hour at most",
-                );
-            }
-        }
-        findings
     }
 }
 

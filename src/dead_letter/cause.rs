@@ -31,7 +31,5 @@ pub(crate) struct Cause<'a> {
     pub(crate) reason: Reason,
     /// The error's text, of any length.
     pub(crate) error: &'a str,
-    /// The name of the error's type, where somebody still knows it.
-    pub(crate) error_type: Option<&'a str>,
     pub(crate) attempts: u32,
 }

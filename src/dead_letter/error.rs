@@ -60,6 +60,16 @@ pub enum DeadLetterError {
         /// The record.
         at: Coordinates,
     },
+    /// A pattern among the consumer's topics matches its own dead-letter topic.
+    #[error(
+        "{topic} is this consumer's own dead-letter topic, and a pattern in `topics` matches it: \
+         every letter would be read and handled at once, under another identity. Choose a pattern \
+         that does not match it, or another topic for the letters"
+    )]
+    Subscribed {
+        /// The dead-letter topic.
+        topic: String,
+    },
     /// At the end letters were in flight that nobody waits for any more.
     #[error(
         "letters to the dead-letter topic {topic} were not confirmed within {limit_ms} ms; their \

@@ -140,7 +140,7 @@ impl Letters {
         record: &Record<'_>,
         cause: &Cause<'_>,
     ) -> Result<(), DeadLetterError> {
-        if !self.elsewhere && record.topic() == self.topic {
+        if self.is_own(record.topic()) {
             return Err(DeadLetterError::OwnTopic {
                 at: record.coordinates(),
             });
@@ -193,6 +193,10 @@ impl Letters {
         // record at once, and the broker would refuse that of one from the future.
         self.producer.send(letter).map_err(|(error, _)| error)?;
         Ok(confirmed)
+    }
+
+    pub(super) fn is_own(&self, topic: &str) -> bool {
+        !self.elsewhere && topic == self.topic
     }
 
     /// Waits for letters in flight. Where each `write` was waited for there are none.

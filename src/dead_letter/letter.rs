@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::cause::Cause;
 use super::names::{
-    ATTEMPT, EXCEPTION, EXCEPTION_CAUSE, EXCEPTION_MESSAGE, ORIGINAL_GROUP, ORIGINAL_OFFSET,
-    ORIGINAL_PARTITION, ORIGINAL_TIMESTAMP, ORIGINAL_TOPIC, is_failure, is_original,
+    ATTEMPT, EXCEPTION, EXCEPTION_MESSAGE, ORIGINAL_GROUP, ORIGINAL_OFFSET, ORIGINAL_PARTITION,
+    ORIGINAL_TIMESTAMP, ORIGINAL_TOPIC, is_failure, is_original,
 };
 use super::origin::origin;
 use crate::record::Record;
@@ -43,9 +43,6 @@ pub(super) fn headers<'a>(
         add(ORIGINAL_GROUP, text(group));
     }
     add(EXCEPTION, text(cause.reason.name()));
-    if let Some(error_type) = cause.error_type {
-        add(EXCEPTION_CAUSE, text(cut(error_type)));
-    }
     add(EXCEPTION_MESSAGE, text(cut(cause.error)));
     // Java reads it as a signed number.
     let attempts = i32::try_from(cause.attempts).unwrap_or(i32::MAX);
@@ -79,7 +76,6 @@ mod tests {
     const CAUSE: Cause<'_> = Cause {
         reason: Reason::Rejected,
         error: "no such account",
-        error_type: Some("bank::NoAccount"),
         attempts: 3,
     };
 
@@ -126,7 +122,7 @@ mod tests {
         ]);
         let letter = written(&own, &CAUSE);
         assert_eq!(letter.0[..4], own.0);
-        let expected: [(&str, &[u8]); 9] = [
+        let expected: [(&str, &[u8]); 8] = [
             ("kafka_dlt-original-topic", b"orders"),
             ("kafka_dlt-original-partition", &[0, 0, 0, 2]),
             ("kafka_dlt-original-offset", &[0, 0, 0, 0, 0, 0, 0, 41]),
@@ -139,7 +135,6 @@ mod tests {
                 "kafka_dlt-exception-fqcn",
                 b"idempotent_consumer::HandlerError::Reject",
             ),
-            ("kafka_dlt-exception-cause-fqcn", b"bank::NoAccount"),
             ("kafka_dlt-exception-message", b"no such account"),
             ("kafka_deliveryAttempt", &[0, 0, 0, 3]),
         ];
@@ -170,7 +165,6 @@ mod tests {
             .push((ORIGINAL_TOPIC.into(), Some(b"orders-retry".to_vec())));
         let cause = Cause {
             error: "again",
-            error_type: None,
             attempts: 1,
             ..CAUSE
         };
@@ -182,7 +176,10 @@ mod tests {
         assert_eq!(value(&second, ORIGINAL_TOPIC).len(), 2, "kept as they were");
         assert_eq!(value(&second, EXCEPTION_MESSAGE), [Some(&b"again"[..])]);
         assert_eq!(value(&second, ATTEMPT), [Some(&[0, 0, 0, 1][..])]);
-        assert_eq!(value(&second, EXCEPTION_CAUSE), [] as [Option<&[u8]>; 0]);
+        assert_eq!(
+            value(&second, "kafka_dlt-exception-cause-fqcn"),
+            [] as [Option<&[u8]>; 0]
+        );
         assert_eq!(value(&second, "kafka_dlt-exception-stacktrace").len(), 0);
         assert_eq!(value(&second, "id"), [Some(&b"a"[..])]);
     }

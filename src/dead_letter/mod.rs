@@ -20,12 +20,16 @@ use crate::source::ClientConfig;
 pub(crate) use self::cause::{Cause, Reason};
 pub use self::error::DeadLetterError;
 pub(crate) use self::kafka::Letters;
+pub(crate) use self::names::is_topic;
 pub(crate) use self::origin::origin;
 
 /// Where lanes write their letters.
 pub(crate) trait Letterbox: Send + Sync {
     /// Writes the letter for a record; `Ok` says that it will not be lost.
     fn write<'a>(&'a self, record: &'a Record<'a>, cause: &'a Cause<'a>) -> Written<'a>;
+
+    /// Whether a topic of the consumer's own cluster is the one that letters go to.
+    fn is_at(&self, topic: &str) -> bool;
 }
 
 /// A letter on its way.
@@ -35,6 +39,10 @@ pub(crate) type Written<'a> =
 impl Letterbox for Letters {
     fn write<'a>(&'a self, record: &'a Record<'a>, cause: &'a Cause<'a>) -> Written<'a> {
         Box::pin(Letters::write(self, record, cause))
+    }
+
+    fn is_at(&self, topic: &str) -> bool {
+        self.is_own(topic)
     }
 }
 

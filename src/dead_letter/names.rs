@@ -6,7 +6,6 @@ pub(super) const ORIGINAL_OFFSET: &str = "kafka_dlt-original-offset";
 pub(super) const ORIGINAL_TIMESTAMP: &str = "kafka_dlt-original-timestamp";
 pub(super) const ORIGINAL_GROUP: &str = "kafka_dlt-original-consumer-group";
 pub(super) const EXCEPTION: &str = "kafka_dlt-exception-fqcn";
-pub(super) const EXCEPTION_CAUSE: &str = "kafka_dlt-exception-cause-fqcn";
 pub(super) const EXCEPTION_MESSAGE: &str = "kafka_dlt-exception-message";
 pub(super) const ATTEMPT: &str = "kafka_deliveryAttempt";
 
@@ -24,7 +23,7 @@ pub(super) fn is_failure(name: &[u8]) -> bool {
 const TOPIC_CHARS_MAX: usize = 249;
 
 /// Whether Kafka allows a topic of this name.
-pub(super) fn is_topic(name: &str) -> bool {
+pub(crate) fn is_topic(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     (1..=TOPIC_CHARS_MAX).contains(&name.len())
         && !matches!(name, "." | "..")

@@ -15,6 +15,7 @@ use super::settings::Settings;
 use super::shared::{Restoring, Shared};
 use super::start;
 use super::stop::Stop;
+use crate::dead_letter::DeadLetterError;
 use crate::engine::{Committed, Committer, Engine, Ledger};
 use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
@@ -97,6 +98,14 @@ impl Session {
             partition,
             committed,
         } = offered;
+        let letters = self.settings.letterbox.as_ref();
+        let mut replayed = self.settings.replay_from.iter();
+        if letters.is_some_and(|letters| letters.is_at(partition.topic()))
+            && !replayed.any(|topic| topic == partition.topic())
+        {
+            let topic = partition.topic().to_owned();
+            return Err(DeadLetterError::Subscribed { topic }.into());
+        }
         let mut ledger = self.engine.lease(partition)?;
         ledger.wake_with(self.committer.wake());
         let (start, restore_until) = start::decide(&ledger, *committed, self.settings.restore)?;

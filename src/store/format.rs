@@ -89,9 +89,7 @@ pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
         bytes += entry.result.as_ref().map_or(0, |result| result.len() + 8);
         bytes += if entry.dead_lettered { 4 } else { 0 };
     }
-    let marked = MARKED
-        .iter()
-        .filter(|(_, is)| unit.entries.iter().any(|entry| is(entry)));
+    let marked = MARKED.iter().filter(|(_, is)| unit.entries.iter().any(is));
     bytes += marked.count() * unit.entries.len().div_ceil(8);
     let gaps = gap_numbers(&unit.gaps).map(varint_bytes);
     bytes + gaps.sum::<usize>()
@@ -107,7 +105,7 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
         digest: 0,
     });
     let flag = |set: bool, bit| if set { bit } else { 0 };
-    let marked = MARKED.map(|(bit, is)| flag(unit.entries.iter().any(|entry| is(entry)), bit));
+    let marked = MARKED.map(|(bit, is)| flag(unit.entries.iter().any(is), bit));
     let flags = flag(unit.anchor.is_some(), HAS_ANCHOR) | marked[0] | marked[1];
     let places = || (0..).zip(&unit.entries);
     let results = || places().filter_map(|(at, entry)| Some((at, entry.result.as_ref()?)));

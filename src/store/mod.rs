@@ -95,6 +95,10 @@ pub struct Lease {
 
 /// What is known of a key that has been done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and is kept as a bit"
+)]
 pub struct Mark {
     /// The partition of the record that took effect.
     pub id: PartitionId,

@@ -65,7 +65,6 @@ impl Letters {
         let cause = Cause {
             reason: Reason::AttemptsUsedUp,
             error: failed.error,
-            error_type: None,
             attempts: failed.attempts,
         };
         self.0.write(&record, &cause).await

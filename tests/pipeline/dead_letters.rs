@@ -246,3 +246,49 @@ fn a_letter_does_not_move_the_offset_past_a_lower_record_that_is_not_done() {
     );
     assert_eq!((written(&broker), operator.committed(0)), (1, Some(2)));
 }
+
+#[test]
+fn what_fails_when_nobody_waits_for_it_any_more_is_not_buried() {
+    for ordering in ORDERINGS {
+        let (broker, store) = (broker_with_letters(1), Scripted::new());
+        produce(&broker, 0, &[("order-1", "a")]);
+        let (started, gate) = (Gate::default(), Gate::default());
+        let (begun, end) = (started.clone(), gate.clone());
+        let builder = burying(&broker)
+            .ordering(ordering)
+            .retry(RetryPolicy::never())
+            .drain_limit(Duration::from_millis(50));
+        let running = Running::start(builder, store.clone(), move |_| {
+            begun.open();
+            end.pass();
+            Err("its runtime is gone".into())
+        });
+        running.wait_for("the handler", || started.is_open());
+        running.stop.cancel();
+        let error = running.error();
+        assert!(matches!(error, Error::DrainTimeout { .. }), "{error}");
+        gate.open();
+        wait_for("the late lane's end", || {
+            store.calls().iter().any(|call| call.starts_with("release"))
+        });
+        assert_eq!((store.head(0), written(&broker)), (None, 0), "{ordering:?}");
+    }
+}
+
+#[test]
+fn a_pattern_that_matches_the_topic_of_the_letters_ends_the_consumer() {
+    let broker = broker_with_letters(1);
+    let running = Running::start(
+        burying(&broker).topics(["^orders.*"]),
+        Scripted::new(),
+        |_| Ok(()),
+    );
+    let error = running.error();
+    assert!(
+        matches!(
+            &error,
+            Error::DeadLetter(DeadLetterError::Subscribed { topic }) if topic == LETTERS
+        ),
+        "{error}"
+    );
+}

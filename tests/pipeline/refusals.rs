@@ -27,6 +27,22 @@ fn refused(builder: Builder) -> String {
     }
 }
 
+#[test]
+fn letters_from_a_topic_that_is_not_read_are_refused_by_its_name() {
+    let mut config = ClientConfig::new();
+    config
+        .set("bootstrap.servers", "localhost:9092")
+        .set("group.id", "g");
+    for topic in ["orders.DTL", ""] {
+        let text = refused(builder(config.clone()).replay_from([topic]));
+        assert!(text.contains("replay_from"), "{text}");
+        assert!(text.contains("in `topics` too"), "{text}");
+    }
+    let pattern = builder(config).topics(["^orders.*"]);
+    let pattern = pattern.replay_from(["orders.DLT"]);
+    assert!(pattern.build(MemoryStore::new()).is_ok());
+}
+
 // C001, C090
 #[test]
 fn each_setting_that_would_break_the_promise_is_refused_with_its_fix() {

@@ -220,7 +220,8 @@ fn headers_of_a_letter_change_nothing_where_letters_are_not_expected() {
         let records = [with(&[]), with(&headers), with(&headers)];
         broker.produce(TOPIC, &records).unwrap();
         // Letters are expected of another topic.
-        let builder = builder(&broker).key(recipe).replay_from([LETTERS]);
+        let both = builder(&broker).topics([TOPIC, LETTERS]);
+        let builder = both.key(recipe).replay_from([LETTERS]);
         let running = Running::start(builder, store.clone(), |_| Ok(()));
         running.wait_for("all three", || store.head(0) == Some(3));
         let counts = running.stop().counts;

@@ -19,6 +19,7 @@ fn a_letter_that_is_sent_again_is_tried_by_a_member_that_restored_its_record() {
         builder(&broker)
             .retry(RetryPolicy::never())
             .dead_letter(DeadLetter::to_topic("letters"))
+            .replay_from([TOPIC])
     };
     produce(&broker, 0, &[("x", "v")]);
     let one = Running::start(builder(), store.clone(), |_| {

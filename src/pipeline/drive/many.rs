@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::waiting::{Waiting, order_key};
 use super::worker::{Worker, see_through};
@@ -26,7 +26,7 @@ const TICK_MIN: Duration = Duration::from_millis(2);
 /// While nothing changes it is looked less often.
 const TICK_MAX: Duration = Duration::from_millis(16);
 
-type Permits = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
+type Permits = Pin<Box<dyn Future<Output = Permit>>>;
 type Running<'a> = Pin<Box<dyn Future<Output = (Option<Fingerprint>, Finished)> + 'a>>;
 
 struct Flight<'a, W> {
@@ -168,21 +168,22 @@ impl<W: Worker> Flight<'_, W> {
         while !self.waiting.ready.is_empty() {
             let permit = match &self.context.permits {
                 Some(permits) => self.permit_of(permits),
-                None => Some(None),
+                None => Some(Permit(None)),
             };
             let Some(permit) = permit else { return };
             if let Some((key, work)) = self.waiting.ready.pop_front() {
-                self.run(key, work, Permit(permit));
+                self.run(key, work, permit);
             }
         }
         // Not kept from others.
         self.permit = None;
     }
 
-    fn permit_of(&mut self, permits: &Arc<Semaphore>) -> Option<Option<OwnedSemaphorePermit>> {
+    /// The next permit, if it is this lane's turn.
+    fn permit_of(&mut self, permits: &Arc<Semaphore>) -> Option<Permit> {
         let waiting = self.permit.get_or_insert_with(|| {
             let permits = Arc::clone(permits);
-            Box::pin(async move { permits.acquire_owned().await.ok() })
+            Box::pin(async move { Permit(permits.acquire_owned().await.ok()) })
         });
         let permit = waiting.now_or_never()?;
         self.permit = None;
@@ -308,8 +309,8 @@ impl<W: Worker> Flight<'_, W> {
     /// At the end nothing is begun but what lies before something that was, so that no other member
     /// finds it undone and does what lies behind it once more; and after a failure not even that.
     fn give_back(&mut self, lane: &Lane) {
-        let late = self.context.stop.late().is_cancelled();
-        let keep = if self.failed || late || lane.has_failed() {
+        let at_once = self.failed || lane.has_failed() || self.context.stop.late().is_cancelled();
+        let keep = if at_once {
             -1
         } else {
             self.highest.max(lane.settled_to().get() - 1)

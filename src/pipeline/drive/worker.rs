@@ -121,6 +121,11 @@ async fn handle<W: Worker>(
                 (error, Reason::AttemptsUsedUp)
             }
         };
+        if context.stop.late().is_cancelled() {
+            // Nobody waits for it any more: the partition's next owner decides about the record, and
+            // the error may be no more than the end of the handler's own runtime.
+            return Outcome::Released;
+        }
         let again = reason == Reason::AttemptsUsedUp;
         let Some(pause) = pauses.next().filter(|_| again) else {
             return give_up(context, work, reason, attempt, error).await;
@@ -177,7 +182,6 @@ async fn bury(
     let cause = Cause {
         reason,
         error: &text,
-        error_type: None,
         attempts,
     };
     match letterbox.write(&record, &cause).await {

@@ -6,7 +6,7 @@ use super::known::Copied;
 use super::restore::RESTORE_WAIT;
 use super::{Lane, READ_WAIT, Step};
 use crate::claim::{Decision, answers_for};
-use crate::dead_letter::{Reason, origin};
+use crate::dead_letter::Reason;
 use crate::engine::{Candidate, Committed, Look};
 use crate::error::Error;
 use crate::pipeline::settings::Ordering;
@@ -64,14 +64,12 @@ impl Lane {
         mark: Option<Mark>,
     ) -> Result<Option<Step>, Error> {
         let id = self.ledger.lease().id;
-        let mark = mark.filter(|mark| answers_for(mark, id, candidate.offset));
-        let mut candidate = candidate;
-        candidate.instead_of = mark.filter(|mark| self.is_letter_of(index, mark));
-        let mark = mark.filter(|_| candidate.instead_of.is_none());
-        let look = match mark {
+        let look = match mark.filter(|mark| answers_for(mark, id, candidate.offset)) {
             Some(mark) => self.ledger.known(&candidate, mark, true),
             None => self.ledger.claim(&candidate, self.looked_at)?,
         };
+        let record = self.batch.as_ref().and_then(|batch| batch.record(index));
+        let (candidate, look) = self.unless_letter(candidate, record, look)?;
         Ok(match look {
             Look::New => {
                 let work = self.hand_out(index, candidate, Decision::New);
@@ -112,24 +110,6 @@ impl Lane {
                 let park = |work| Step::Parked(Work { claimed, ..work });
                 Some(work.map_or(Step::Stopped, park))
             }
-        })
-    }
-
-    /// Whether the record is a letter that comes back, and what is known of its key was only read at
-    /// the very place that it comes from: whoever was there may have done that record, or have given
-    /// it up. It is tried, in doubt.
-    fn is_letter_of(&self, index: usize, mark: &Mark) -> bool {
-        if !mark.restored {
-            return false;
-        }
-        let batch = self.batch.as_ref();
-        let record = batch.and_then(|batch| batch.record(index));
-        let first = record.as_ref().and_then(origin);
-        let heads = self.ledger.engine().store().heads();
-        let place = heads.get(mark.id.0 as usize).map(|(name, _)| name);
-        first.zip(place).is_some_and(|(first, place)| {
-            (first.topic, first.partition, first.offset)
-                == (place.topic(), place.partition(), mark.offset)
         })
     }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{Lane, Step};
 use crate::claim::Decision;
-use crate::dead_letter::Reason;
+use crate::dead_letter::{Reason, origin};
 use crate::engine::{Candidate, Look};
 use crate::error::Error;
 use crate::key::{MissingKey, NoIdentity};
 use crate::pipeline::settings::Mismatch;
 use crate::pipeline::work::{Errand, Work};
-use crate::record::Coordinates;
+use crate::record::{Coordinates, Record};
 use crate::store::Mark;
 
 /// What became of a record whose key is known.
@@ -24,13 +24,43 @@ pub(super) enum Copied {
 }
 
 impl Lane {
+    /// A letter that comes back is tried, in doubt, where its key is known only because its very
+    /// place was read for its keys: whoever was there may have done that record, or given it up.
+    pub(super) fn unless_letter(
+        &self,
+        mut candidate: Candidate,
+        record: Option<Record<'_>>,
+        look: Look,
+    ) -> Result<(Candidate, Look), Error> {
+        let known = match look {
+            Look::Known { mark, .. } if mark.restored && self.context.replays => mark,
+            _ => return Ok((candidate, look)),
+        };
+        let first = record.as_ref().and_then(origin);
+        let heads = self.ledger.engine().store().heads();
+        let place = heads.get(known.id.0 as usize).map(|(name, _)| name);
+        let is_its_letter = first.zip(place).is_some_and(|(first, place)| {
+            (first.topic, first.partition, first.offset)
+                == (place.topic(), place.partition(), known.offset)
+        });
+        if !is_its_letter {
+            return Ok((candidate, look));
+        }
+        candidate.instead_of = Some(known);
+        let look = self.ledger.claim(&candidate, None)?;
+        Ok((candidate, look))
+    }
+
     /// A parked record, looked at again: handed out, settled (`None`), or parked still.
     pub(in crate::pipeline) fn look_again(
         &mut self,
         mut work: Work,
     ) -> Result<Option<Step>, Error> {
-        let candidate = work.candidate;
-        let (decision, mark, durable) = match self.ledger.claim(&candidate, None)? {
+        let look = self.ledger.claim(&work.candidate, None)?;
+        let (candidate, look) = self.unless_letter(work.candidate, work.record(), look)?;
+        work.candidate = candidate;
+        work.in_doubt |= candidate.instead_of.is_some();
+        let (decision, mark, durable) = match look {
             Look::Busy => {
                 // Its holder may itself wait for one of ours: those must become durable first.
                 self.urge_now_and_then();
