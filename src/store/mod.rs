@@ -1,5 +1,6 @@
 //! Where it is kept what has been done: the [`Store`] trait and its implementations.
 
+mod arc;
 mod claims;
 mod commit;
 mod error;
@@ -270,64 +271,6 @@ pub trait Store: Send + Sync + 'static {
 
     /// What to log of it.
     fn summary(&self) -> Summary;
-}
-
-impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
-    fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
-        (**self).bind(owner)
-    }
-
-    fn bind_cluster(&self, cluster_id: &str) -> Result<(), StoreError> {
-        (**self).bind_cluster(cluster_id)
-    }
-
-    fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
-        (**self).lease(partition)
-    }
-
-    fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        (**self).release(lease)
-    }
-
-    fn lookup(
-        &self,
-        keys: &[Fingerprint],
-        found: &mut Vec<Option<Mark>>,
-    ) -> Result<(), StoreError> {
-        (**self).lookup(keys, found)
-    }
-
-    fn unit_behind(
-        &self,
-        id: PartitionId,
-        place: Place,
-    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
-        (**self).unit_behind(id, place)
-    }
-
-    fn gaps(&self, id: PartitionId) -> Gaps {
-        (**self).gaps(id)
-    }
-
-    fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
-        (**self).result(key, mark)
-    }
-
-    fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
-        (**self).commit(units)
-    }
-
-    fn claims(&self) -> &Claims {
-        (**self).claims()
-    }
-
-    fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {
-        (**self).heads()
-    }
-
-    fn summary(&self) -> Summary {
-        (**self).summary()
-    }
 }
 
 /// Whether a stamp's owner is the one that asks.
