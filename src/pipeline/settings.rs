@@ -62,8 +62,14 @@ pub struct RestoreProgress {
 
 /// In which order the records of a partition are handled.
 ///
-/// Whatever it is: copies of a key in flight wait for the first, what is done is durable at once,
-/// and the group is told of the lowest record that is not.
+/// Whatever it is: copies of a key in flight wait for the first, what is done is durable at once in
+/// this store, and the group is told of the lowest record that is not done. When a partition is
+/// given up, what lies below finished work is finished first, for three quarters of the
+/// [drain limit](crate::Builder::drain_limit); what still fails then is left to the next owner, and
+/// if that has a store of its own, it does what was done above once more.
+///
+/// Out of order, up to 20,000 records behind the lowest unfinished one are kept in memory, with the
+/// batches that they came in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ordering {
