@@ -20,6 +20,7 @@ use crate::audit::{Finding, Refused};
 use crate::error::BoxError;
 use crate::record::Record;
 use crate::source::ClientConfig;
+use crate::source::kafka::log;
 
 /// How late it is noticed that nobody waits for the topic, or that the end has come.
 const SLICE: Duration = Duration::from_millis(100);
@@ -281,17 +282,7 @@ struct Context;
 
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        match level {
-            RDKafkaLogLevel::Emerg
-            | RDKafkaLogLevel::Alert
-            | RDKafkaLogLevel::Critical
-            | RDKafkaLogLevel::Error => tracing::error!(facility, "dead letters: {message}"),
-            RDKafkaLogLevel::Warning => tracing::warn!(facility, "dead letters: {message}"),
-            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
-                tracing::info!(facility, "dead letters: {message}");
-            }
-            RDKafkaLogLevel::Debug => tracing::debug!(facility, "dead letters: {message}"),
-        }
+        log::say("dead letters", level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

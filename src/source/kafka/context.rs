@@ -13,6 +13,7 @@ use rdkafka::types::RDKafkaRespErr;
 
 use super::batch::{PartitionQueue, Turn};
 use super::commit::Commits;
+use super::log;
 use super::patience::{REQUEST_LIMIT, patiently};
 use super::reader::KafkaReader;
 use crate::record::{NextOffset, TopicPartition};
@@ -234,17 +235,7 @@ pub(super) fn offered(
 
 impl ClientContext for Context {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        match level {
-            RDKafkaLogLevel::Emerg
-            | RDKafkaLogLevel::Alert
-            | RDKafkaLogLevel::Critical
-            | RDKafkaLogLevel::Error => tracing::error!(facility, "librdkafka: {message}"),
-            RDKafkaLogLevel::Warning => tracing::warn!(facility, "librdkafka: {message}"),
-            RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => {
-                tracing::info!(facility, "librdkafka: {message}");
-            }
-            RDKafkaLogLevel::Debug => tracing::debug!(facility, "librdkafka: {message}"),
-        }
+        log::say("librdkafka", level, facility, message);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {

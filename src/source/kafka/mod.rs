@@ -7,6 +7,7 @@
 mod batch;
 mod commit;
 mod context;
+pub(crate) mod log;
 mod patience;
 mod reader;
 
