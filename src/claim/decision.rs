@@ -60,19 +60,6 @@ pub(crate) fn answers_for(mark: &Mark, id: PartitionId, offset: i64) -> bool {
     !mark.forgotten && (!mark.dead_lettered || (mark.id == id && mark.offset == offset))
 }
 
-/// The mark that a record's key will have, as far as a copy in flight needs it.
-pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mark {
-    Mark {
-        id,
-        offset,
-        value_digest,
-        has_result: false,
-        dead_lettered: false,
-        forgotten: false,
-        restored: false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,7 +67,7 @@ mod tests {
     #[test]
     fn the_reason_tells_redelivery_copy_and_mismatch_apart() {
         let here = PartitionId(1);
-        let mark = first_seen(here, 5, 77);
+        let mark = Mark::first_seen(here, 5, 77);
         assert_eq!(decide(&mark, here, 5, 77), Decision::Redelivery);
         assert_eq!(decide(&mark, here, 6, 77), Decision::Duplicate);
         assert_eq!(decide(&mark, PartitionId(2), 5, 77), Decision::Duplicate);
@@ -91,7 +78,7 @@ mod tests {
     #[test]
     fn a_forgotten_mark_answers_for_nothing_and_a_dead_letter_for_its_own_record() {
         let here = PartitionId(1);
-        let done = first_seen(here, 5, 77);
+        let done = Mark::first_seen(here, 5, 77);
         let dead = Mark {
             dead_lettered: true,
             ..done

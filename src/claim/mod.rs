@@ -3,4 +3,4 @@
 mod decision;
 
 pub use decision::Decision;
-pub(crate) use decision::{answers_for, decide, first_seen};
+pub(crate) use decision::{answers_for, decide};

@@ -141,7 +141,7 @@ impl Letters {
         record: &Record<'_>,
         cause: &Cause<'_>,
     ) -> Result<(), DeadLetterError> {
-        if self.is_own(record.topic()) {
+        if self.is_at(record.topic()) {
             return Err(DeadLetterError::OwnTopic {
                 at: record.coordinates(),
             });
@@ -196,7 +196,7 @@ impl Letters {
         Ok(confirmed)
     }
 
-    pub(super) fn is_own(&self, topic: &str) -> bool {
+    pub(super) fn is_at(&self, topic: &str) -> bool {
         !self.elsewhere && topic == self.topic
     }
 

@@ -42,7 +42,7 @@ impl Letterbox for Letters {
     }
 
     fn is_at(&self, topic: &str) -> bool {
-        self.is_own(topic)
+        Letters::is_at(self, topic)
     }
 }
 

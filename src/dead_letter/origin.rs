@@ -1,7 +1,7 @@
 //! Where a record that comes from a dead-letter topic was read first.
 
 use super::names::{ORIGINAL_OFFSET, ORIGINAL_PARTITION, ORIGINAL_TOPIC, is_topic};
-use crate::record::Record;
+use crate::record::{Coordinates, Record, TopicPartition};
 
 /// The place of a record before it became a letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,10 @@ pub(crate) struct Origin<'a> {
 }
 
 impl<'a> Origin<'a> {
+    pub(crate) fn place(self) -> Coordinates {
+        Coordinates::new(TopicPartition::new(self.topic, self.partition), self.offset)
+    }
+
     /// The record as it was before it became a letter, as far as its identity goes.
     pub(crate) fn of(self, record: Record<'a>) -> Record<'a> {
         Record {

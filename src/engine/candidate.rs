@@ -1,7 +1,7 @@
 //! What a decision needs of a record.
 
 use crate::key::Fingerprint;
-use crate::store::{Anchor, Mark};
+use crate::store::Anchor;
 
 /// A record as far as its decision needs it: plain data, to be kept beside the record.
 #[derive(Clone, Copy, Debug)]
@@ -10,8 +10,8 @@ pub struct Candidate {
     pub(crate) timestamp_ms: i64,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) value_digest: u64,
-    /// A mark that does not answer for this record.
-    pub(crate) instead_of: Option<Mark>,
+    /// Whether a [restored](crate::store::Mark::restored) mark does not answer for this record.
+    pub(crate) over_restored: bool,
 }
 
 impl Candidate {

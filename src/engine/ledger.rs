@@ -94,7 +94,7 @@ impl Ledger {
             timestamp_ms: -1,
             fingerprint: Some(self.hasher.fingerprint(&identity)),
             value_digest: self.hasher.digest(value),
-            instead_of: None,
+            over_restored: false,
         }
     }
 
@@ -110,7 +110,7 @@ impl Ledger {
             timestamp_ms: record.timestamp_ms.unwrap_or(-1),
             fingerprint: identity.map(|identity| hasher.fingerprint(identity)),
             value_digest: self.hasher.digest(record.value),
-            instead_of: None,
+            over_restored: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What is known of a record, and claiming its key where nothing is: one or many at once.
 
 use super::{Candidate, Ledger, Look, Moment};
-use crate::claim::{answers_for, decide, first_seen};
+use crate::claim::{answers_for, decide};
 use crate::key::Fingerprint;
 use crate::store::{Claim, Mark, StoreError};
 
@@ -36,7 +36,7 @@ impl Ledger {
             return Ok(Look::New);
         };
         let shared = &*self.engine.shared;
-        let mark = first_seen(self.lease.id, candidate.offset, candidate.value_digest);
+        let mark = Mark::first_seen(self.lease.id, candidate.offset, candidate.value_digest);
         match shared.claims().take(key, self.open.holder(), mark) {
             Claim::Own(mark) if mark.dead_lettered || self.open.is_held(mark.offset) => {
                 Ok(Look::Busy)
@@ -53,7 +53,7 @@ impl Ledger {
                 let mut found = Vec::with_capacity(1);
                 let looked = shared.store.lookup(&[key], &mut found);
                 let answers = |mark: &Mark| {
-                    candidate.instead_of != Some(*mark)
+                    !(candidate.over_restored && mark.restored)
                         && answers_for(mark, self.lease.id, candidate.offset)
                 };
                 match (looked, found.first()) {

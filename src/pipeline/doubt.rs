@@ -40,9 +40,9 @@ impl Doubt {
         }
     }
 
-    /// Whether any record may be in doubt.
+    /// Whether any record may be in doubt, before the first is handed out.
     pub(super) fn is_any(&self) -> bool {
-        self.until != Some(NextOffset::ZERO) || self.elsewhere
+        self.until.is_none() || self.elsewhere
     }
 
     /// The partition ends here now.

@@ -78,8 +78,8 @@ pub(super) struct Finished {
 pub(super) enum Outcome {
     /// It took effect.
     Done(Option<Box<[u8]>>),
-    /// Its letter is written. The flag says whether it was to be handled, and has a claim.
-    Buried { claimed: bool },
+    /// Its letter is written.
+    Buried,
     /// A copy was shown.
     Shown,
     /// It was not handled: the partition is given up, or nobody handles any more.

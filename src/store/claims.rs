@@ -242,25 +242,13 @@ mod tests {
         engine: 1,
         lease: 2,
     };
-    fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Mark {
-        Mark {
-            id,
-            offset,
-            value_digest,
-            has_result: false,
-            dead_lettered: false,
-            forgotten: false,
-            restored: false,
-        }
-    }
-
     const LIMIT: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_key_in_flight_is_its_holders_until_released() {
         let claims = Claims::default();
-        let mark = first_seen(PartitionId(0), 5, 1);
-        let late = first_seen(PartitionId(1), 6, 1);
+        let mark = Mark::first_seen(PartitionId(0), 5, 1);
+        let late = Mark::first_seen(PartitionId(1), 6, 1);
         assert_eq!(claims.take(KEY, ONE, mark), Claim::Taken);
         assert_eq!(claims.take(KEY, ONE, late), Claim::Own(mark));
         assert_eq!(claims.take(KEY, TWO, late), Claim::Elsewhere);
@@ -279,8 +267,8 @@ mod tests {
     #[test]
     fn what_took_effect_without_a_mark_is_only_for_the_same_record_again() {
         let claims = Claims::default();
-        let mark = first_seen(PartitionId(0), 5, 1);
-        let copy = first_seen(PartitionId(1), 6, 1);
+        let mark = Mark::first_seen(PartitionId(0), 5, 1);
+        let copy = Mark::first_seen(PartitionId(1), 6, 1);
         claims.take(KEY, ONE, mark);
         claims.orphan(&KEY, TWO);
         assert_eq!(claims.take(KEY, TWO, mark), Claim::Elsewhere, "not its own");
@@ -293,7 +281,7 @@ mod tests {
     #[test]
     fn an_engine_that_ends_lets_go_of_its_keys_alone() {
         let claims = Claims::default();
-        let mark = first_seen(PartitionId(0), 5, 1);
+        let mark = Mark::first_seen(PartitionId(0), 5, 1);
         claims.take(KEY, ONE, mark);
         claims.leave(TWO.engine);
         assert_eq!(claims.take(KEY, TWO, mark), Claim::Elsewhere);
@@ -304,7 +292,7 @@ mod tests {
     #[test]
     fn a_waiter_wakes_when_the_holder_lets_go() {
         let claims = Claims::default();
-        claims.take(KEY, ONE, first_seen(PartitionId(0), 5, 1));
+        claims.take(KEY, ONE, Mark::first_seen(PartitionId(0), 5, 1));
         std::thread::scope(|scope| {
             let begun = Instant::now();
             let waiter = scope.spawn(|| claims.wait_free(&KEY, LIMIT));

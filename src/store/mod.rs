@@ -119,6 +119,21 @@ pub struct Mark {
     pub restored: bool,
 }
 
+impl Mark {
+    /// The mark that a record's key will have, as far as a copy in flight needs it.
+    pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Self {
+        Self {
+            id,
+            offset,
+            value_digest,
+            has_result: false,
+            dead_lettered: false,
+            forgotten: false,
+            restored: false,
+        }
+    }
+}
+
 /// A store in one line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {

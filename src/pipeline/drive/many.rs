@@ -192,7 +192,7 @@ impl<W: Worker> Flight<'_, W> {
 
     fn start(&mut self, key: Option<Fingerprint>, work: Work) {
         if work.waits_for_another() {
-            self.waiting.parked.push((key, work));
+            self.waiting.parked.push_back((key, work));
         } else if work.is_claimed() {
             self.waiting.ready.push_back((key, work));
         } else {
@@ -223,7 +223,7 @@ impl<W: Worker> Flight<'_, W> {
             let offset = work.candidate.offset;
             let work = match lane.look_again(work)? {
                 Some(Step::Parked(work)) => {
-                    self.waiting.parked.push((key, work));
+                    self.waiting.parked.push_back((key, work));
                     continue;
                 }
                 Some(Step::Work(work)) => Some(work),

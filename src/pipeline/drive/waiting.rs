@@ -14,7 +14,7 @@ pub(super) struct Waiting {
     behind: HashMap<Fingerprint, VecDeque<Work>>,
     /// Those whose identity is in flight elsewhere, or is that of another one here.
     /// With the record key whose place they hold.
-    pub(super) parked: Vec<(Option<Fingerprint>, Work)>,
+    pub(super) parked: VecDeque<(Option<Fingerprint>, Work)>,
     /// Those whose turn it is, as soon as so many others are not handled any more.
     pub(super) ready: VecDeque<(Option<Fingerprint>, Work)>,
 }
@@ -87,18 +87,13 @@ impl Waiting {
             let keep = queue.partition_point(|work| work.candidate.offset <= offset);
             back.extend(queue.drain(keep..));
         }
-        for (key, work) in std::mem::take(&mut self.parked) {
-            if work.candidate.offset <= offset {
-                self.parked.push((key, work));
-            } else {
-                back.push(work);
-            }
-        }
-        for (key, work) in std::mem::take(&mut self.ready) {
-            if work.candidate.offset <= offset {
-                self.ready.push_back((key, work));
-            } else {
-                back.push(work);
+        for list in [&mut self.parked, &mut self.ready] {
+            for (key, work) in std::mem::take(list) {
+                if work.candidate.offset <= offset {
+                    list.push_back((key, work));
+                } else {
+                    back.push(work);
+                }
             }
         }
         self.all_over(&back);

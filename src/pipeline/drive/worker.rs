@@ -56,7 +56,7 @@ pub(super) async fn see_through<W: Worker>(
         }
         Errand::Bury(reason, error) => {
             let (reason, error) = (*reason, std::mem::replace(error, Error::Panicked));
-            bury(context, &work, reason, error, 1, false).await
+            bury(context, &work, reason, error, 1).await
         }
         Errand::Show(result) => {
             let result = result.take();
@@ -160,7 +160,7 @@ async fn give_up(
         attempts,
         source,
     };
-    bury(context, work, reason, error, attempts, true).await
+    bury(context, work, reason, error, attempts).await
 }
 
 /// Writes the letter for a record that `error` would end the consumer with.
@@ -170,7 +170,6 @@ async fn bury(
     reason: Reason,
     error: Error,
     attempts: u32,
-    claimed: bool,
 ) -> Outcome {
     let (Some(letterbox), Some(record)) = (&context.settings.letterbox, work.record()) else {
         return Outcome::Failed(error);
@@ -187,7 +186,7 @@ async fn bury(
     match letterbox.write(&record, &cause).await {
         Ok(()) => {
             tracing::warn!(%error, "the record went to the dead letters");
-            Outcome::Buried { claimed }
+            Outcome::Buried
         }
         Err(letter) => {
             tracing::error!(%error, "a record that cannot be handled has no dead letter either");

@@ -68,8 +68,8 @@ impl Lane {
             Some(mark) => self.ledger.known(&candidate, mark, true),
             None => self.ledger.claim(&candidate, self.looked_at)?,
         };
-        let record = self.batch.as_ref().and_then(|batch| batch.record(index));
-        let (candidate, look) = self.unless_letter(candidate, record, look)?;
+        let batch = self.batch.as_deref();
+        let (candidate, look) = self.unless_letter(candidate, look, batch, index)?;
         Ok(match look {
             Look::New => {
                 let work = self.hand_out(index, candidate, Decision::New);
@@ -185,7 +185,7 @@ impl Lane {
         errand: Errand,
     ) -> Option<Work> {
         let batch = Arc::clone(self.batch.as_ref()?);
-        let in_doubt = candidate.instead_of.is_some() || self.doubt.covers(candidate.offset);
+        let in_doubt = candidate.over_restored || self.doubt.covers(candidate.offset);
         Some(Work {
             index,
             batch,

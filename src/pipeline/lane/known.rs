@@ -1,7 +1,5 @@
 //! Records that are not simply new: their key is known, or waits for another, or is not there.
 
-use std::sync::Arc;
-
 use super::{Lane, Step};
 use crate::claim::Decision;
 use crate::dead_letter::{Reason, origin};
@@ -10,7 +8,8 @@ use crate::error::Error;
 use crate::key::{MissingKey, NoIdentity};
 use crate::pipeline::settings::Mismatch;
 use crate::pipeline::work::{Errand, Work};
-use crate::record::{Coordinates, Record};
+use crate::record::Coordinates;
+use crate::source::Batch;
 use crate::store::Mark;
 
 /// What became of a record whose key is known.
@@ -29,26 +28,29 @@ impl Lane {
     pub(super) fn unless_letter(
         &self,
         mut candidate: Candidate,
-        record: Option<Record<'_>>,
         look: Look,
+        batch: Option<&dyn Batch>,
+        index: usize,
     ) -> Result<(Candidate, Look), Error> {
         let known = match look {
             Look::Known { mark, .. } if mark.restored && self.context.replays => mark,
             _ => return Ok((candidate, look)),
         };
+        let record = batch.and_then(|batch| batch.record(index));
         let first = record.as_ref().and_then(origin);
-        let heads = self.ledger.engine().store().heads();
-        let place = heads.get(known.id.0 as usize).map(|(name, _)| name);
-        let is_its_letter = first.zip(place).is_some_and(|(first, place)| {
-            (first.topic, first.partition, first.offset)
-                == (place.topic(), place.partition(), known.offset)
-        });
-        if !is_its_letter {
+        if first.is_none_or(|first| first.place() != self.place_of(known)) {
             return Ok((candidate, look));
         }
-        candidate.instead_of = Some(known);
+        candidate.over_restored = true;
         let look = self.ledger.claim(&candidate, None)?;
         Ok((candidate, look))
+    }
+
+    /// Where the record of a mark lies.
+    fn place_of(&self, mark: Mark) -> Coordinates {
+        let heads = self.ledger.engine().store().heads();
+        let name = heads.get(mark.id.0 as usize).map(|(name, _)| name);
+        Coordinates::new(name.unwrap_or(self.partition()).clone(), mark.offset)
     }
 
     /// A parked record, looked at again: handed out, settled (`None`), or parked still.
@@ -57,9 +59,10 @@ impl Lane {
         mut work: Work,
     ) -> Result<Option<Step>, Error> {
         let look = self.ledger.claim(&work.candidate, None)?;
-        let (candidate, look) = self.unless_letter(work.candidate, work.record(), look)?;
+        let batch = Some(&*work.batch);
+        let (candidate, look) = self.unless_letter(work.candidate, look, batch, work.index)?;
         work.candidate = candidate;
-        work.in_doubt |= candidate.instead_of.is_some();
+        work.in_doubt |= candidate.over_restored;
         let (decision, mark, durable) = match look {
             Look::Busy => {
                 // Its holder may itself wait for one of ours: those must become durable first.
@@ -128,12 +131,11 @@ impl Lane {
         mark: Mark,
         durable: bool,
     ) -> Result<Copied, Error> {
-        let settings = Arc::clone(&self.context.settings);
-        let duplicate = settings.mismatch == Mismatch::TreatAsDuplicate;
-        if decision == Decision::Mismatch && !duplicate {
+        let settings = &self.context.settings;
+        let policy = settings.mismatch;
+        if decision == Decision::Mismatch && policy != Mismatch::TreatAsDuplicate {
             let error = self.mismatch(candidate, mark);
-            let letters = settings.mismatch == Mismatch::DeadLetter;
-            return if letters && settings.letterbox.is_some() {
+            return if policy == Mismatch::DeadLetter && settings.letterbox.is_some() {
                 Ok(Copied::ToBury(error))
             } else {
                 Err(error)
@@ -160,13 +162,9 @@ impl Lane {
     }
 
     fn mismatch(&self, candidate: &Candidate, mark: Mark) -> Error {
-        let heads = self.ledger.engine().store().heads();
-        let first = heads
-            .get(mark.id.0 as usize)
-            .map_or(self.partition(), |(name, _)| name);
         Error::Mismatch {
             at: self.context.coordinates(candidate.offset),
-            first: Coordinates::new(first.clone(), mark.offset),
+            first: self.place_of(mark),
         }
     }
 }

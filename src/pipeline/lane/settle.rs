@@ -21,7 +21,7 @@ impl Lane {
         self.counts.retried += retried;
         match outcome {
             Outcome::Done(result) => self.done(&work, result).map(|()| true),
-            Outcome::Buried { claimed } => self.buried(&work, claimed).map(|()| true),
+            Outcome::Buried => self.buried(&work).map(|()| true),
             Outcome::Shown => Ok(true),
             Outcome::Released => {
                 self.unclear |= unclear;
@@ -59,9 +59,9 @@ impl Lane {
 
     /// The letter is written. Where the record was to be handled, its key is marked so that only
     /// its own redelivery is passed over.
-    fn buried(&mut self, work: &Work, claimed: bool) -> Result<(), Error> {
+    fn buried(&mut self, work: &Work) -> Result<(), Error> {
         self.counts.dead_lettered += 1;
-        if !claimed {
+        if !work.is_claimed() {
             if work.decision == Decision::Mismatch {
                 self.counts.add(work.decision);
             }
