@@ -3,13 +3,12 @@
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use idempotent_consumer::testkit::{ApiKey, FaultProxy, Faults, Letters, Produced};
+use idempotent_consumer::testkit::{ApiKey, FaultProxy, Letters, Produced};
 use idempotent_consumer::{DeadLetter, DeadLetterError};
 
+use crate::admin;
 use crate::broker::{self, DEADLINE};
 use crate::letters::{consumer, error, failed, keyed, runtime, settings};
-use crate::support::skip::cannot_run;
-use crate::{admin, faults};
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// librdkafka looks for letters whose time is up once a second.
@@ -20,12 +19,9 @@ fn through_a_proxy(idea: &str, harm: impl FnOnce(&FaultProxy, Letters, &dyn Fn()
     let Some(kafka) = broker::shared() else {
         return;
     };
-    let Some((listen, upstream)) = kafka.proxied() else {
-        cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
+    let Some((_turn, proxy)) = broker::proxy(&kafka) else {
         return;
     };
-    let _turn = faults::one_proxy();
-    let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
     let topic = admin::topic(&kafka, idea, 1);
     let timeout_ms = TIMEOUT.as_millis().to_string();
     let consumer = consumer(&proxy.local_addr().to_string());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use idempotent_consumer::testkit::{ApiKey, FaultProxy, Faults};
+use idempotent_consumer::testkit::{ApiKey, FaultProxy};
 use idempotent_consumer::{
     Builder, DeadLetter, DeadLetterError, Delivery, Error, HandlerError, HandlerResult, Ordering,
 };
@@ -13,8 +13,7 @@ use crate::broker::{self, SharedBroker, wait_for};
 use crate::history::History;
 use crate::letters::{header_list, is_there, now_ms, read, settings};
 use crate::member::{Member, builder, config, sled};
-use crate::support::skip::cannot_run;
-use crate::{admin, faults, feed, rewinds};
+use crate::{admin, feed, rewinds};
 
 const ORDERINGS: [Ordering; 3] = [Ordering::Partition, Ordering::Key, Ordering::Unordered];
 
@@ -196,12 +195,9 @@ fn through_a_proxy(
     let Some(kafka) = broker::shared() else {
         return;
     };
-    let Some((listen, upstream)) = kafka.proxied() else {
-        cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
+    let Some((_turn, proxy)) = broker::proxy(&kafka) else {
         return;
     };
-    let _turn = faults::one_proxy();
-    let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
     let stage = Stage::new(&kafka, idea, &[]);
     let at = proxy.local_addr().to_string();
     let mut all = vec![("bootstrap.servers", at.as_str())];

@@ -1,27 +1,17 @@
 //! A bad network between the consumer and the broker.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use idempotent_consumer::testkit::{ApiKey, FaultProxy, Faults};
+use idempotent_consumer::testkit::{ApiKey, FaultProxy};
 
 use crate::broker::SharedBroker;
 use crate::feed::Feed;
 use crate::history::History;
 use crate::member::{Member, builder, config, sled};
-use crate::support::skip::cannot_run;
 use crate::{admin, broker};
 
 const KEYS: usize = 3_000;
 const PARTITIONS: usize = 2;
-
-/// There is one address behind which the broker can be reached through a proxy.
-static ONE_PROXY: Mutex<()> = Mutex::new(());
-
-/// The turn to use it.
-pub(crate) fn one_proxy() -> MutexGuard<'static, ()> {
-    ONE_PROXY.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Lets a member read through a proxy while records flow straight to the broker, has `harm` done
 /// to it, and looks at the history.
@@ -29,12 +19,9 @@ fn read_through(idea: &str, harm: impl FnOnce(&FaultProxy, &dyn Fn(usize))) {
     let Some(kafka) = broker::shared() else {
         return;
     };
-    let Some((listen, upstream)) = kafka.proxied() else {
-        cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
+    let Some((_turn, proxy)) = broker::proxy(&kafka) else {
         return;
     };
-    let _turn = one_proxy();
-    let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
     let topic = admin::topic(&kafka, idea, i32::try_from(PARTITIONS).unwrap());
     let dir = tempfile::tempdir().unwrap();
     let history = History::default();

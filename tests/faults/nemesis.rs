@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use idempotent_consumer::testkit::FaultProxy;
 use idempotent_consumer::testkit::history::Positions;
-use idempotent_consumer::testkit::{FaultProxy, Faults};
 
 use crate::chance::Chance;
 use crate::feed::Feed;
@@ -17,7 +17,6 @@ use crate::fleet::{Fleet, Work};
 use crate::process::Process;
 use crate::protocol::Protocol;
 use crate::support::kafka::Kafka;
-use crate::support::skip::cannot_run;
 use crate::weather::Weather;
 use crate::{admin, broker};
 
@@ -221,16 +220,14 @@ fn seconds() -> u64 {
 #[test]
 fn no_fault_and_no_mix_of_faults_loses_a_key_or_repeats_one_that_was_not_in_flight() {
     let Some(kafka) = broker::alone() else { return };
-    let Some((listen, upstream)) = kafka.proxied() else {
-        cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
+    let Some((_turn, proxy)) = broker::proxy(&kafka) else {
         return;
     };
-    let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
     let topic = admin::topic(&kafka, "nemesis", i32::try_from(PARTITIONS).unwrap());
     let fleet = |name: &str, protocol, work| {
         let group = format!("{topic}-{name}");
         Fleet::new(&kafka, &topic, &group, protocol, SESSION)
-            .behind(listen)
+            .behind(proxy.local_addr())
             .working(work)
     };
     let mut nemesis = Nemesis {

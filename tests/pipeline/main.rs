@@ -16,6 +16,8 @@ mod decisions;
 mod doubt;
 mod durability;
 mod failures;
+#[path = "../support/files.rs"]
+mod files;
 #[cfg(feature = "sled")]
 mod forget;
 mod gates;

@@ -1,12 +1,11 @@
 //! Where the group is ahead of the store.
 
-use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use idempotent_consumer::{Error, Restore, key};
 
+use crate::files::copy;
 use crate::scripted::Scripted;
 use crate::support::*;
 
@@ -202,13 +201,7 @@ fn a_store_that_is_behind_is_refused_where_that_is_the_policy() {
     let strict = builder(&broker).restore(Restore::Refuse);
     let running = Running::start(strict, Scripted::new(), |_| Ok(()));
     let error = running.error();
-    let Error::StoreBehind {
-        head, committed, ..
-    } = &error
-    else {
-        panic!("{error}")
-    };
-    assert_eq!((head.get(), committed.get()), (0, 5));
+    assert_eq!(behind(&error), (0, 5));
     assert!(error.to_string().contains("orders[0]"), "{error}");
     assert_eq!(Operator::new(&broker).committed(0), Some(5));
 }
@@ -234,18 +227,15 @@ fn the_missing_stretch_is_left_alone_where_that_is_the_policy() {
     assert_eq!((report.counts.restored, store.head(0)), (0, Some(7)));
 }
 
-/// Copies a closed store's directory.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
+/// Where a store stands that is refused because the group is ahead of it, and where the group does.
+fn behind(error: &Error) -> (i64, i64) {
+    let Error::StoreBehind {
+        head, committed, ..
+    } = error
+    else {
+        panic!("{error}")
+    };
+    (head.get(), committed.get())
 }
 
 // C072
@@ -261,14 +251,7 @@ fn an_older_copy_of_the_store_that_was_put_back_is_told_what_it_lacks_before_any
     produce(&broker, 0, &[("order-9", "order-9"), ("new", "n")]);
     let strict = builder(&broker).restore(Restore::Refuse);
     let running = Running::start(strict, sled(&backup), |_| Ok(()));
-    let error = running.error();
-    let Error::StoreBehind {
-        head, committed, ..
-    } = &error
-    else {
-        panic!("{error}")
-    };
-    assert_eq!((head.get(), committed.get()), (5, 10));
+    assert_eq!(behind(&running.error()), (5, 10));
     let (effects, report) = consume(builder(&broker), sled(&backup), 1);
     assert_eq!(effects, ["0:11:new=n"]);
     let counts = report.counts;

@@ -1,27 +1,14 @@
 //! A store that the first version wrote opens for ever.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use idempotent_consumer::store::{Durability, Mark, Store as _};
 
+use crate::files::copy;
 use crate::model::{at, check, key, open, orders, owner, result, unit};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store-v1")
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
 }
 
 /// How the fixture came to be. A new format gets a fixture beside it, never in its place.

@@ -8,6 +8,8 @@
 )]
 
 mod child;
+#[path = "../support/files.rs"]
+mod files;
 mod first_format;
 mod full_disk;
 mod kill;

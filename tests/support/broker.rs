@@ -6,9 +6,12 @@
 )]
 
 use std::ops::Deref;
-use std::sync::{LazyLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    LazyLock, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 use std::time::{Duration, Instant};
 
+use idempotent_consumer::testkit::{FaultProxy, Faults};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
@@ -138,4 +141,20 @@ pub(crate) fn wait_caught_up(kafka: &Kafka, group: &str, topic: &str) {
         );
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// There is one address behind which the broker can be reached through a proxy.
+static ONE_PROXY: Mutex<()> = Mutex::new(());
+
+/// A proxy before the broker, and the turn to use it; `None` where there cannot be one.
+pub(crate) fn proxy(kafka: &Kafka) -> Option<(MutexGuard<'static, ()>, FaultProxy)> {
+    let Some((listen, upstream)) = kafka.proxied() else {
+        cannot_run("KAFKA_PROXIED and KAFKA_PROXIED_UPSTREAM are not set.");
+        return None;
+    };
+    let turn = ONE_PROXY.lock().unwrap_or_else(PoisonError::into_inner);
+    let proxy = FaultProxy::start(listen, upstream, Faults::default()).unwrap();
+    // In this order: names are dropped from the last to the first, and the address must be free
+    // before the next one has its turn.
+    Some((turn, proxy))
 }
