@@ -64,8 +64,8 @@ impl<E: Engine> State<E> {
         let Some((key, value)) = self.log.first_from(from.as_ref())? else {
             return Ok(None);
         };
-        let Logged { place, unit, .. } =
-            format::decode(key.as_ref(), value.as_ref()).map_err(|what| files::damaged(&paths.log, what))?;
+        let Logged { place, unit, .. } = format::decode(key.as_ref(), value.as_ref())
+            .map_err(|what| files::damaged(&paths.log, what))?;
         Ok(Some((place, unit)).filter(|(_, unit)| unit.id == id))
     }
 

@@ -31,9 +31,7 @@ fn largest(lease: &Lease, previous: i64) -> CommitUnit {
 }
 
 fn blobs(path: &Path) -> usize {
-    fs::read_dir(path.join("log/blobs"))
-        .unwrap()
-        .count()
+    fs::read_dir(path.join("log/blobs")).unwrap().count()
 }
 
 #[test]

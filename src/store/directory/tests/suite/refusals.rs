@@ -64,14 +64,8 @@ fn a_stamp_with_a_changed_byte_or_cut_short() {
 
 #[test]
 fn a_lost_log() {
-    refused_after(
-        |paths| remove(&paths.log),
-        "the log is gone",
-    );
-    refused_after(
-        |paths| remove(&paths.data),
-        "the log is gone",
-    );
+    refused_after(|paths| remove(&paths.log), "the log is gone");
+    refused_after(|paths| remove(&paths.data), "the log is gone");
 }
 
 #[test]
