@@ -22,7 +22,7 @@ pub(in crate::store) fn header() -> impl Iterator<Item = u64> {
 
 /// Pages of its file that are each worth a trial: redb keeps books of its own in some of them.
 pub(in crate::store) fn pages(len: u64) -> impl Iterator<Item = u64> {
-    (0..len).step_by(3 * 4096)
+    (0..len).step_by(7 * 4096)
 }
 
 pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept, StoreError> {
