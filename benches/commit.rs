@@ -155,6 +155,7 @@ fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
             anchor: None,
             entries,
             gaps: Gaps::default(),
+            outbox: Vec::new(),
         };
         store.commit(&[unit])?;
         previous = next;

@@ -3,6 +3,7 @@
 use crate::audit;
 use crate::dead_letter::DeadLetterError;
 use crate::key::NoIdentity;
+use crate::outbox::OutboxError;
 use crate::record::{Coordinates, NextOffset, TopicPartition};
 use crate::source::SourceError;
 use crate::store::StoreError;
@@ -57,6 +58,9 @@ pub enum Error {
     /// The dead letters cannot be used, or one was not written.
     #[error(transparent)]
     DeadLetter(#[from] DeadLetterError),
+    /// What handlers send cannot be sent.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
     /// A key came again with another value, and the policy is to stop, or there are no dead letters.
     #[error(
         "{at} has the key of {first}, but another value: two records under one key. Have such \

@@ -5,7 +5,7 @@ mod findings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::IdempotentConsumer;
+use super::{EffectStore, IdempotentConsumer};
 use crate::audit;
 use crate::dead_letter::DeadLetter;
 use crate::engine::Engine;
@@ -18,7 +18,7 @@ use crate::pipeline::{
 };
 use crate::retry::RetryPolicy;
 use crate::source::kafka::ClientConfig;
-use crate::store::{Owner, Store};
+use crate::store::Owner;
 
 /// The longest time that can be chosen.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
@@ -214,8 +214,10 @@ impl Builder {
     /// # Errors
     /// [`Error::Refused`] with everything that is at fault at once, or [`Error::Store`] where the
     /// store belongs to another group or recipe.
-    pub fn build(self, store: impl Store) -> Result<IdempotentConsumer, Error> {
-        let findings = self.findings();
+    pub fn build<S: EffectStore>(self, store: S) -> Result<IdempotentConsumer<S::Effects>, Error> {
+        let store = Arc::new(store);
+        let access = Arc::clone(&store).access();
+        let findings = self.findings(access.outlet.is_some());
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
@@ -235,7 +237,7 @@ impl Builder {
             recipe: recipe.name(),
             scope: self.scope.name().to_owned(),
         };
-        let engine = Engine::new(Arc::new(store), &owner, self.scope)?;
+        let engine = Engine::new(store, &owner, self.scope)?;
         let settings = Settings {
             recipe,
             missing_key: self.missing_key,
@@ -254,12 +256,14 @@ impl Builder {
             uncommitted_records_max: self.uncommitted_records_max,
             commit_linger: self.commit_within / 2,
             offset_interval: self.offset_interval,
+            offsets_sent: access.outlet.is_some(),
             drain_limit: self.drain_limit.unwrap_or_else(|| half_a_session(&config)),
         };
         Ok(IdempotentConsumer {
             config,
             topics: self.topics,
             engine,
+            access,
             settings,
             dead_letter: self.dead_letter,
         })

@@ -1,6 +1,7 @@
 //! The front door: [`IdempotentConsumer`].
 
 mod builder;
+mod effect_store;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::Builder;
+pub use self::effect_store::{Access, EffectStore};
 use crate::dead_letter::{DeadLetter, Letters};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -23,10 +25,13 @@ use crate::source::kafka::{ClientConfig, KafkaSource};
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A consumer group member whose records take effect once.
-pub struct IdempotentConsumer {
+///
+/// `E` is what its handlers get beside the record: its store says so, see [`EffectStore`].
+pub struct IdempotentConsumer<E = Effects> {
     config: ClientConfig,
     topics: Vec<String>,
     engine: Engine,
+    access: Access<E>,
     settings: Settings,
     dead_letter: Option<DeadLetter>,
 }
@@ -36,44 +41,6 @@ impl IdempotentConsumer {
     /// [`build`](Builder::build); `auto.offset.reset` is `earliest` unless it is set.
     pub fn builder(config: ClientConfig) -> Builder {
         Builder::new(config)
-    }
-
-    /// Joins the group and hands every new record to `handler`, until `shutdown` is cancelled or
-    /// something fails. Then work in hand is finished and committed, and the group is left.
-    ///
-    /// Must be called in a Tokio runtime, whose timers and sockets the handler may use. Dropping
-    /// the future stops the consumer as `shutdown` does.
-    ///
-    /// # Errors
-    /// What ended it; see [`Error`].
-    pub async fn run<F>(self, handler: F, shutdown: CancellationToken) -> Result<Report, Error>
-    where
-        F: AsyncFn(&Delivery<'_>, &mut Effects) -> HandlerResult + Send + Sync + 'static,
-    {
-        self.run_handler(HandlerFn(handler), shutdown).await
-    }
-
-    /// As [`run`](Self::run), for a [`Handler`] with a name.
-    ///
-    /// # Errors
-    /// What ended it; see [`Error`].
-    pub async fn run_handler(
-        self,
-        handler: impl Handler,
-        shutdown: CancellationToken,
-    ) -> Result<Report, Error> {
-        let stop = shutdown.child_token();
-        let _stop = stop.clone().drop_guard();
-        let shows_copies = self.settings.on_duplicate.is_some();
-        let driver = Driving {
-            worker: HandlerWorker {
-                handler,
-                shows_copies,
-            },
-            runtime: Handle::current(),
-        };
-        let end = self.start(Arc::new(driver), stop);
-        end.await.unwrap_or(Err(Error::Panicked))
     }
 
     /// Joins the group and gives the deliveries one by one, for those who own their loop.
@@ -87,6 +54,47 @@ impl IdempotentConsumer {
         let driver = Driving { worker, runtime };
         let end = self.start(Arc::new(driver), shutdown.clone());
         Pull::new(claims, end, shutdown)
+    }
+}
+
+impl<E: 'static> IdempotentConsumer<E> {
+    /// Joins the group and hands every new record to `handler`, until `shutdown` is cancelled or
+    /// something fails. Then work in hand is finished and committed, and the group is left.
+    ///
+    /// Must be called in a Tokio runtime, whose timers and sockets the handler may use. Dropping
+    /// the future stops the consumer as `shutdown` does.
+    ///
+    /// # Errors
+    /// What ended it; see [`Error`].
+    pub async fn run<F>(self, handler: F, shutdown: CancellationToken) -> Result<Report, Error>
+    where
+        F: AsyncFn(&Delivery<'_>, &mut E) -> HandlerResult + Send + Sync + 'static,
+    {
+        self.run_handler(HandlerFn(handler), shutdown).await
+    }
+
+    /// As [`run`](Self::run), for a [`Handler`] with a name.
+    ///
+    /// # Errors
+    /// What ended it; see [`Error`].
+    pub async fn run_handler(
+        self,
+        handler: impl Handler<E>,
+        shutdown: CancellationToken,
+    ) -> Result<Report, Error> {
+        let stop = shutdown.child_token();
+        let _stop = stop.clone().drop_guard();
+        let shows_copies = self.settings.on_duplicate.is_some();
+        let driver = Driving {
+            worker: HandlerWorker {
+                handler,
+                collect: self.access.collect,
+                shows_copies,
+            },
+            runtime: Handle::current(),
+        };
+        let end = self.start(Arc::new(driver), stop);
+        end.await.unwrap_or(Err(Error::Panicked))
     }
 
     fn start(
@@ -107,6 +115,12 @@ impl IdempotentConsumer {
                 Some(to) => Letters::open(to, &self.config, CONNECT_LIMIT, &given_up)?,
                 None => None,
             };
+            let outlet = self.access.outlet;
+            if let Some(outlet) = &outlet {
+                // Before the group is joined too: what an earlier process left open is ended, and
+                // then the group's positions stand.
+                outlet.open(&self.config, source.group(), CONNECT_LIMIT, &given_up)?;
+            }
             let letters = letters.map(Arc::new);
             let mut settings = self.settings;
             settings.letterbox = letters.clone().map(|letters| letters as _);
@@ -126,6 +140,9 @@ impl IdempotentConsumer {
             let limit = settings.drain_limit;
             let session = Arc::new(Session::new(self.engine, settings, driver)?);
             let report = drive(source, &session, &shutdown);
+            if let Some(outlet) = &outlet {
+                outlet.close(limit);
+            }
             let closed = letters.map_or(Ok(()), |letters| letters.close(limit));
             report.and_then(|report| Ok(closed.map(|()| report)?))
         })

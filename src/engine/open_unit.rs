@@ -11,12 +11,15 @@ use tokio::sync::Notify;
 
 pub(crate) use self::wait::Wait;
 use crate::key::Fingerprint;
+use crate::outbox::Outgoing;
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::{Anchor, CommitUnit, Entry, Gaps, HolderId, Lease, PartitionId};
 
 /// A unit that has grown to this many bytes is committed at once. With the largest result and two
 /// thousand gaps on top it stays below the store's bound (see `store::sled::log`).
 pub(crate) const UNIT_BYTES_MAX: usize = 40 << 10;
+/// The same for what it sends.
+pub(crate) const OUTBOX_BYTES_MAX: usize = 1 << 20;
 /// Where nobody but the caller commits, a unit is committed before it grows beyond this: below the
 /// store's bound, and above the 108 KiB of a caller that counts by itself.
 const OWN_UNIT_BYTES_MAX: usize = 112 << 10;
@@ -38,7 +41,9 @@ struct Inner {
     previous: NextOffset,
     next: NextOffset,
     entries: Vec<Entry>,
+    outbox: Vec<Outgoing>,
     bytes: usize,
+    outbox_bytes: usize,
     max_timestamp_ms: i64,
     anchor: Option<Anchor>,
     /// What the store says is not done below the head, as far as the reader has not come to it.
@@ -81,6 +86,7 @@ pub(super) struct Settled {
     pub(super) anchor_digest: u64,
     /// `None` for a record that was skipped, or handled without a key.
     pub(super) entry: Option<Entry>,
+    pub(super) outbox: Vec<Outgoing>,
     /// Whether a handler ran.
     pub(super) effect: bool,
 }
@@ -92,8 +98,17 @@ pub(crate) struct Fill {
     /// Effects in the open unit, of those.
     pub(crate) open: usize,
     pub(crate) bytes: usize,
+    /// Of what it sends.
+    pub(crate) outbox_bytes: usize,
     /// The first of its kind in the unit: its deadline begins now.
     pub(crate) first: bool,
+}
+
+impl Fill {
+    /// Whether the unit is to be committed at once.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes >= UNIT_BYTES_MAX || self.outbox_bytes >= OUTBOX_BYTES_MAX
+    }
 }
 
 fn entry_bytes(entry: &Entry) -> usize {
@@ -121,7 +136,9 @@ impl OpenUnit {
             previous: head,
             next: head,
             entries: Vec::new(),
+            outbox: Vec::new(),
             bytes: 0,
+            outbox_bytes: 0,
             max_timestamp_ms: -1,
             anchor: None,
             gaps,
@@ -238,6 +255,8 @@ impl OpenUnit {
             inner.uncommitted += 1;
             inner.open += 1;
         }
+        inner.outbox_bytes += record.outbox.iter().map(Outgoing::bytes).sum::<usize>();
+        inner.outbox.extend(record.outbox);
         if let Some(entry) = record.entry {
             inner.bytes += entry_bytes(&entry);
             inner.entries.push(entry);
@@ -246,6 +265,7 @@ impl OpenUnit {
             uncommitted: inner.uncommitted,
             open: inner.open,
             bytes: inner.bytes,
+            outbox_bytes: inner.outbox_bytes,
             first,
         })
     }
@@ -285,10 +305,12 @@ impl OpenUnit {
             anchor: inner.anchor,
             entries: std::mem::take(&mut inner.entries),
             gaps,
+            outbox: std::mem::take(&mut inner.outbox),
         };
         inner.previous = inner.next;
         inner.moved = false;
         inner.bytes = 0;
+        inner.outbox_bytes = 0;
         inner.max_timestamp_ms = -1;
         inner.effect_at = None;
         inner.moved_at = None;

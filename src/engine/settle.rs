@@ -2,11 +2,19 @@
 
 use super::open_unit::{Fill, Settled, Unsettled};
 use super::{Candidate, Ledger};
+use crate::outbox::Outgoing;
 use crate::store::{Entry, StoreError};
+
+/// What a handler left beside the mark.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    pub(crate) result: Option<Box<[u8]>>,
+    pub(crate) outbox: Vec<Outgoing>,
+}
 
 /// How a record leaves the ledger.
 pub(super) enum Settle {
-    Done(Option<Box<[u8]>>),
+    Done(Recorded),
     DeadLettered,
     Restored,
     Skipped,
@@ -21,12 +29,12 @@ impl Ledger {
         self.start(candidate);
         let dead_lettered = matches!(how, Settle::DeadLettered);
         let restored = matches!(how, Settle::Restored);
-        let (effect, mark, result) = match how {
-            Settle::Done(result) => (true, true, result),
+        let (effect, mark, Recorded { result, outbox }) = match how {
+            Settle::Done(recorded) => (true, true, recorded),
             // A letter is an effect too: without its mark it would be written again.
-            Settle::DeadLettered => (true, true, None),
-            Settle::Restored => (false, true, None),
-            Settle::Skipped => (false, false, None),
+            Settle::DeadLettered => (true, true, Recorded::default()),
+            Settle::Restored => (false, true, Recorded::default()),
+            Settle::Skipped => (false, false, Recorded::default()),
         };
         let entry = candidate
             .fingerprint
@@ -49,6 +57,7 @@ impl Ledger {
             timestamp_ms: candidate.timestamp_ms,
             anchor_digest: candidate.anchor_digest(),
             entry,
+            outbox,
             effect,
         };
         let fill = match self.open.settle(settled) {

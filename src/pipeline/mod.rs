@@ -19,7 +19,7 @@ pub(crate) use self::drive::Driving;
 pub(crate) use self::pull::PullWorker;
 pub use self::pull::{Claimed, Pull};
 pub use self::report::{Counts, Report};
-pub(crate) use self::run::HandlerWorker;
+pub(crate) use self::run::{Collect, HandlerWorker};
 pub(crate) use self::session::{Driver, Session, drive};
 pub(crate) use self::settings::{
     CONCURRENCY_DEFAULT, CopyHook, RestoreHook, Settings, UNCOMMITTED_RECORDS_MAX,

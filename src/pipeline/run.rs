@@ -6,15 +6,57 @@ use futures_util::FutureExt as _;
 
 use super::drive::{Attempt, Worker};
 use super::work::{Context, Work};
+use crate::engine::Recorded;
 use crate::handler::{Effects, Handler};
+use crate::outbox::Outbox;
+
+/// Effects that are collected while a record is handled: what they begin as, and what they come to.
+pub(crate) struct Collect<E> {
+    begin: fn() -> E,
+    end: fn(E) -> Recorded,
+}
+
+// Not derived: `E` itself need not be copied for it.
+impl<E> Clone for Collect<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<E> Copy for Collect<E> {}
+
+impl Collect<Effects> {
+    pub(crate) fn recorded() -> Self {
+        Self {
+            begin: Effects::default,
+            end: |effects| Recorded {
+                result: effects.into_result(),
+                outbox: Vec::new(),
+            },
+        }
+    }
+}
+
+impl Collect<Outbox> {
+    pub(crate) fn sent() -> Self {
+        Self {
+            begin: Outbox::default,
+            end: |outbox| Recorded {
+                result: outbox.effects.into_result(),
+                outbox: outbox.records,
+            },
+        }
+    }
+}
 
 /// Hands records to a handler.
-pub(crate) struct HandlerWorker<H> {
+pub(crate) struct HandlerWorker<H, E> {
     pub(crate) handler: H,
+    pub(crate) collect: Collect<E>,
     pub(crate) shows_copies: bool,
 }
 
-impl<H: Handler> Worker for HandlerWorker<H> {
+impl<E: 'static, H: Handler<E>> Worker for HandlerWorker<H, E> {
     fn shows_copies(&self) -> bool {
         self.shows_copies
     }
@@ -24,11 +66,11 @@ impl<H: Handler> Worker for HandlerWorker<H> {
             return Attempt::Gone;
         };
         let delivery = context.delivery(work, record, attempt);
-        let mut effects = Effects::default();
+        let mut effects = (self.collect.begin)();
         // A panic is a failure of the record, not of the process.
         let handling = async { self.handler.handle(&delivery, &mut effects).await };
         match AssertUnwindSafe(handling).catch_unwind().await {
-            Ok(Ok(())) => Attempt::Done(effects.take_result()),
+            Ok(Ok(())) => Attempt::Done((self.collect.end)(effects)),
             Ok(Err(error)) => Attempt::Failed(error),
             Err(panic) => {
                 let text = panic

@@ -111,6 +111,8 @@ pub(crate) struct Settings {
     pub(crate) commit_linger: Duration,
     /// Between two advisory commits to the group.
     pub(crate) offset_interval: Duration,
+    /// The store sends the positions to the group itself, with what it commits.
+    pub(crate) offsets_sent: bool,
     /// For finishing work when partitions are taken away, and at the end.
     pub(crate) drain_limit: Duration,
 }

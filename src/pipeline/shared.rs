@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     restoring: AtomicUsize,
     /// For those who handle a record, where that is bounded.
     permits: Option<Arc<Semaphore>>,
+    /// Whether the group hears of positions from elsewhere.
+    offsets_sent: bool,
 }
 
 impl Shared {
@@ -35,6 +37,7 @@ impl Shared {
             permits: settings
                 .concurrency_max
                 .map(|max| Arc::new(Semaphore::new(max))),
+            offsets_sent: settings.offsets_sent,
         }
     }
 
@@ -71,7 +74,11 @@ impl Shared {
                 .entry(done.partition.clone())
                 .or_insert(done.next);
             *position = done.next.max(*position);
-            offsets.reached(&done);
+            // A plain commit could come late and set the group back behind a transaction, and a crash
+            // would have what that sent be sent again.
+            if !self.offsets_sent {
+                offsets.reached(&done);
+            }
         }
     }
 

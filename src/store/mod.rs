@@ -19,6 +19,8 @@ mod memory;
 mod partitions;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(feature = "postgres")]
+pub(crate) mod transaction;
 
 pub use claims::Claims;
 pub(crate) use claims::{Claim, HolderId};

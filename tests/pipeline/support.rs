@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use idempotent_consumer::store::{SledStore, Store};
+use idempotent_consumer::store::SledStore;
 use idempotent_consumer::testkit::{EmbeddedBroker, Produced};
 use idempotent_consumer::{
-    Builder, ClientConfig, Delivery, Error, HandlerResult, IdempotentConsumer, Report, RetryPolicy,
-    key,
+    Builder, ClientConfig, Delivery, EffectStore, Error, HandlerResult, IdempotentConsumer, Report,
+    RetryPolicy, key,
 };
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{Offset, TopicPartitionList};
@@ -219,7 +219,7 @@ impl Running {
     /// Starts a consumer whose handler answers as `judge` says, and notes each record that is done.
     pub(crate) fn start(
         builder: Builder,
-        store: impl Store,
+        store: impl EffectStore<Effects = idempotent_consumer::Effects>,
         judge: impl Fn(&Delivery<'_>) -> HandlerResult + Send + Sync + 'static,
     ) -> Self {
         Self::with(builder, store, move |delivery, _| judge(delivery))
@@ -228,7 +228,7 @@ impl Running {
     /// As `start`, with the effects that are recorded in the store.
     pub(crate) fn with(
         builder: Builder,
-        store: impl Store,
+        store: impl EffectStore<Effects = idempotent_consumer::Effects>,
         judge: impl Fn(&Delivery<'_>, &mut idempotent_consumer::Effects) -> HandlerResult
         + Send
         + Sync
@@ -242,7 +242,11 @@ impl Running {
     }
 
     /// As `with`, for a handler that waits.
-    pub(crate) fn run<F>(builder: Builder, store: impl Store, handler: F) -> Self
+    pub(crate) fn run<F>(
+        builder: Builder,
+        store: impl EffectStore<Effects = idempotent_consumer::Effects>,
+        handler: F,
+    ) -> Self
     where
         F: AsyncFn(&Delivery<'_>, &mut idempotent_consumer::Effects) -> HandlerResult
             + Send
@@ -316,7 +320,11 @@ impl Running {
 }
 
 /// Consumes until `count` effects are there, and stops.
-pub(crate) fn consume(builder: Builder, store: impl Store, count: usize) -> (Vec<String>, Report) {
+pub(crate) fn consume(
+    builder: Builder,
+    store: impl EffectStore<Effects = idempotent_consumer::Effects>,
+    count: usize,
+) -> (Vec<String>, Report) {
     let running = Running::start(builder, store, |_| Ok(()));
     running.wait(count);
     let effects = running.effects.clone();

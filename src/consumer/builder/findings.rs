@@ -3,7 +3,7 @@
 use super::{Builder, CONCURRENCY_MAX, DURATION_MAX};
 use crate::audit;
 use crate::dead_letter::is_topic;
-use crate::pipeline::UNCOMMITTED_RECORDS_MAX;
+use crate::pipeline::{Ordering, Restore, UNCOMMITTED_RECORDS_MAX};
 
 impl Builder {
     /// What of the choices about dead letters is at fault.
@@ -28,9 +28,36 @@ impl Builder {
         findings
     }
 
+    /// What does not go together with sending in transactions.
+    fn sending_findings(&self) -> Vec<audit::Finding> {
+        let mut findings = Vec::new();
+        if self.ordering != Ordering::Partition {
+            findings.push(audit::Finding {
+                setting: "ordering".to_owned(),
+                value: Some(format!("{:?}", self.ordering)),
+                reason: "a transaction commits one position for each partition: what is done above \
+                         it would be sent again after a crash",
+                fix: "leave it at Ordering::Partition; partitions are worked at the same time",
+            });
+        }
+        if self.restore != Restore::FromSource {
+            findings.push(audit::Finding {
+                setting: "restore".to_owned(),
+                value: Some(format!("{:?}", self.restore)),
+                reason: "a crash between a transaction and its marks leaves the store behind the \
+                         group, and what was sent must be read for its keys",
+                fix: "leave it at Restore::FromSource",
+            });
+        }
+        findings
+    }
+
     /// What of the choices is at fault.
-    pub(super) fn findings(&self) -> Vec<audit::Finding> {
+    pub(super) fn findings(&self, sends: bool) -> Vec<audit::Finding> {
         let mut findings = audit::consumer(self.config.config_map());
+        if sends {
+            findings.extend(self.sending_findings());
+        }
         findings.extend(self.letter_findings());
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
             findings.push(audit::Finding {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::dead_letter::{Cause, Reason};
+use crate::engine::Recorded;
 use crate::error::{BoxError, Error};
 use crate::handler::HandlerError;
 use crate::pipeline::work::{Context, Errand, Finished, Outcome, Permit, Work};
@@ -32,7 +33,7 @@ pub(crate) trait Worker: Send + Sync + 'static {
 
 /// What came of one attempt.
 pub(crate) enum Attempt {
-    Done(Option<Box<[u8]>>),
+    Done(Recorded),
     Failed(HandlerError),
     /// It does not say whether the effect happened before it.
     Panicked(BoxError),
@@ -99,9 +100,9 @@ async fn handle<W: Worker>(
             worker.attempt(context, work, attempt).await
         };
         let (error, reason) = match tried {
-            Attempt::Done(result) => {
+            Attempt::Done(recorded) => {
                 *unclear = false;
-                return Outcome::Done(result);
+                return Outcome::Done(recorded);
             }
             Attempt::Gone => return Outcome::Released,
             Attempt::Released => {

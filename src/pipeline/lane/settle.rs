@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Lane, READ_WAIT, URGE_EVERY};
 use crate::claim::Decision;
-use crate::engine::{Candidate, Fill, UNIT_BYTES_MAX, Wait};
+use crate::engine::{Candidate, Fill, Recorded, Wait};
 use crate::error::Error;
 use crate::pipeline::work::{Finished, Outcome, Work};
 use crate::record::NextOffset;
@@ -20,7 +20,7 @@ impl Lane {
         } = finished;
         self.counts.retried += retried;
         match outcome {
-            Outcome::Done(result) => self.done(&work, result).map(|()| true),
+            Outcome::Done(recorded) => self.done(&work, recorded).map(|()| true),
             Outcome::Buried => self.buried(&work).map(|()| true),
             Outcome::Shown => Ok(true),
             Outcome::Released => {
@@ -49,8 +49,8 @@ impl Lane {
     }
 
     /// The effect has happened.
-    fn done(&mut self, work: &Work, result: Option<Box<[u8]>>) -> Result<(), Error> {
-        let fill = self.ledger.done_fill(&work.candidate, result)?;
+    fn done(&mut self, work: &Work, recorded: Recorded) -> Result<(), Error> {
+        let fill = self.ledger.done_fill(&work.candidate, recorded)?;
         self.settled(&work.candidate);
         self.counts.add(work.decision);
         self.handled(work);
@@ -80,7 +80,7 @@ impl Lane {
             // Half is written while the other half is filled.
             self.ledger.urge();
         }
-        if fill.bytes >= UNIT_BYTES_MAX {
+        if fill.is_full() {
             // A stop or not: others that are under way would make the unit longer than a store takes.
             return self.wait_written();
         }

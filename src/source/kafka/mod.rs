@@ -7,6 +7,7 @@
 mod batch;
 mod commit;
 mod context;
+mod group;
 pub(crate) mod log;
 mod patience;
 mod reader;
@@ -23,6 +24,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use self::commit::Commits;
 use self::context::Context;
+pub(crate) use self::group::Group;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;
@@ -74,6 +76,11 @@ impl KafkaSource {
             topics,
             unsent: None,
         })
+    }
+
+    /// The membership, for whoever commits positions in transactions.
+    pub(crate) fn group(&self) -> Group {
+        Group::new(&self.consumer)
     }
 
     fn context(&self) -> &Context {

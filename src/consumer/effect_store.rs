@@ -1,0 +1,87 @@
+//! What a store gives its handlers.
+
+use std::sync::Arc;
+
+use crate::handler::Effects;
+use crate::outbox::{Outbox, Outlet};
+use crate::pipeline::Collect;
+use crate::store::{MemoryStore, Store};
+
+/// A store, with what its handlers get as `effects`: so that no handler can claim an atomicity that
+/// its store does not give.
+///
+/// | store | `effects` |
+/// | --- | --- |
+/// | in memory, sled | [`Effects`]: a result, written with the mark |
+/// | [`Transactional`](crate::Transactional) around one of these | [`Outbox`]: records, sent in a Kafka transaction with the offset |
+///
+/// A store of your own that keeps results writes `type Effects = Effects` and gives
+/// [`Access::recorded`].
+pub trait EffectStore: Store + Sized {
+    /// What a handler gets beside its record.
+    type Effects: 'static;
+
+    /// How a consumer comes by it.
+    fn access(self: Arc<Self>) -> Access<Self::Effects>;
+}
+
+/// How a consumer comes by the effects of one record, and what becomes of them.
+pub struct Access<E> {
+    pub(crate) collect: Collect<E>,
+    pub(crate) outlet: Option<Arc<dyn Outlet>>,
+}
+
+impl Access<Effects> {
+    /// Results are kept by the store, as [`Entry::result`](crate::store::Entry::result).
+    #[must_use]
+    pub fn recorded() -> Self {
+        Self {
+            collect: Collect::recorded(),
+            outlet: None,
+        }
+    }
+}
+
+impl Access<Outbox> {
+    /// What is sent goes to the store as [`CommitUnit::outbox`](crate::store::CommitUnit::outbox).
+    pub(crate) fn sent(outlet: Arc<dyn Outlet>) -> Self {
+        Self {
+            collect: Collect::sent(),
+            outlet: Some(outlet),
+        }
+    }
+}
+
+impl EffectStore for MemoryStore {
+    type Effects = Effects;
+
+    fn access(self: Arc<Self>) -> Access<Effects> {
+        Access::recorded()
+    }
+}
+
+#[cfg(feature = "sled")]
+impl EffectStore for crate::store::SledStore {
+    type Effects = Effects;
+
+    fn access(self: Arc<Self>) -> Access<Effects> {
+        Access::recorded()
+    }
+}
+
+impl<S: EffectStore> EffectStore for Arc<S> {
+    type Effects = S::Effects;
+
+    fn access(self: Arc<Self>) -> Access<S::Effects> {
+        Arc::clone(&*self).access()
+    }
+}
+
+#[cfg(any(feature = "testkit", feature = "cli"))]
+impl<S: EffectStore> EffectStore for crate::testkit::FaultStore<S> {
+    type Effects = Effects;
+
+    fn access(self: Arc<Self>) -> Access<Effects> {
+        Access::recorded()
+    }
+}
