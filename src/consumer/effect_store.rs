@@ -77,7 +77,7 @@ impl<S: EffectStore> EffectStore for Arc<S> {
     }
 }
 
-#[cfg(any(feature = "testkit", feature = "cli"))]
+#[cfg(feature = "testkit")]
 impl<S: EffectStore> EffectStore for crate::testkit::FaultStore<S> {
     type Effects = Effects;
 
