@@ -13,9 +13,10 @@ use crate::error::Error;
 use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe, Scope};
 use crate::pipeline::{
-    CONCURRENCY_DEFAULT, CopyHook, Mismatch, Ordering, Restore, RestoreHook, RestoreProgress,
-    Settings, UNCOMMITTED_RECORDS_MAX,
+    AssignmentHook, CONCURRENCY_DEFAULT, CopyHook, Mismatch, Ordering, Restore, RestoreHook,
+    RestoreProgress, Settings, UNCOMMITTED_RECORDS_MAX,
 };
+use crate::record::TopicPartition;
 use crate::retry::RetryPolicy;
 use crate::source::kafka::ClientConfig;
 use crate::store::Owner;
@@ -38,6 +39,7 @@ pub struct Builder {
     retry: RetryPolicy,
     on_duplicate: Option<Arc<CopyHook>>,
     on_restore: Option<Arc<RestoreHook>>,
+    on_assignment: Option<Arc<AssignmentHook>>,
     dead_letter: Option<DeadLetter>,
     replay_from: Vec<String>,
     ordering: Ordering,
@@ -61,6 +63,7 @@ impl Builder {
             retry: RetryPolicy::default(),
             on_duplicate: None,
             on_restore: None,
+            on_assignment: None,
             dead_letter: None,
             replay_from: Vec::new(),
             ordering: Ordering::default(),
@@ -162,6 +165,17 @@ impl Builder {
         self
     }
 
+    /// Called whenever the group gives partitions or takes some away, with all that are assigned from
+    /// then on: with none as well, as the group may have more members than partitions. On the
+    /// thread that polls: what takes long costs the membership.
+    pub fn on_assignment(
+        mut self,
+        hook: impl Fn(&[TopicPartition]) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_assignment = Some(Arc::new(hook));
+        self
+    }
+
     /// In which order the records of a partition are handled: [`Ordering::Partition`] by default.
     pub fn ordering(mut self, ordering: Ordering) -> Self {
         self.ordering = ordering;
@@ -248,6 +262,7 @@ impl Builder {
             replay_from: self.replay_from.into(),
             on_duplicate: self.on_duplicate,
             on_restore: self.on_restore,
+            on_assignment: self.on_assignment,
             ordering: self.ordering,
             concurrency_max: self.concurrency_max.or(match self.ordering {
                 Ordering::Partition => None,

@@ -13,6 +13,7 @@ mod settings;
 mod shared;
 mod start;
 mod stop;
+mod taken;
 mod work;
 
 pub(crate) use self::drive::Driving;
@@ -22,6 +23,6 @@ pub use self::report::{Counts, Report};
 pub(crate) use self::run::{Collect, HandlerWorker};
 pub(crate) use self::session::{Driver, Session, drive};
 pub(crate) use self::settings::{
-    CONCURRENCY_DEFAULT, CopyHook, RestoreHook, Settings, UNCOMMITTED_RECORDS_MAX,
+    AssignmentHook, CONCURRENCY_DEFAULT, CopyHook, RestoreHook, Settings, UNCOMMITTED_RECORDS_MAX,
 };
 pub use self::settings::{Mismatch, Ordering, Restore, RestoreProgress};

@@ -15,8 +15,9 @@ use super::settings::Settings;
 use super::shared::{Restoring, Shared};
 use super::start;
 use super::stop::Stop;
+use super::taken::Taken;
 use crate::dead_letter::DeadLetterError;
-use crate::engine::{Committed, Committer, Engine, Ledger};
+use crate::engine::{Committed, Committer, Engine};
 use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::{Listener, Offered, Reader, Source, Start};
@@ -32,15 +33,6 @@ pub(crate) trait Driver: Send + Sync + 'static {
 
     /// Drives the lane. Returns when it is stopped or has failed.
     fn drive(&self, lane: &mut Lane) -> Result<(), Error>;
-}
-
-/// A partition that was offered and is not assigned yet.
-struct Taken {
-    ledger: Ledger,
-    committed: Option<NextOffset>,
-    restore_until: NextOffset,
-    asked_for: Option<i64>,
-    restoring: Option<Restoring>,
 }
 
 struct Running {
@@ -150,7 +142,7 @@ impl Session {
             return Ok(());
         };
         if self.ending.load(Ordering::Acquire) {
-            give_back(taken.ledger)?;
+            taken.give_back()?;
             return Ok(());
         }
         let beginning = Beginning {
@@ -217,13 +209,22 @@ impl Session {
         // Offered, but never read.
         let mut taken = self.taken();
         for partition in partitions {
-            if let Some(Taken { ledger, .. }) = taken.remove(partition) {
-                if let Err(error) = give_back(ledger) {
-                    self.shared.fail(error.into());
-                }
+            if let Some(Err(error)) = taken.remove(partition).map(Taken::give_back) {
+                self.shared.fail(error.into());
             }
         }
         all_late
+    }
+
+    /// Tells what is assigned now.
+    fn tell(&self) {
+        if let Some(hook) = &self.settings.on_assignment {
+            let assigned: Vec<_> = self.running().keys().cloned().collect();
+            // It must not unwind through librdkafka, which has called.
+            if catch_unwind(AssertUnwindSafe(|| hook(&assigned))).is_err() {
+                self.shared.fail(Error::Panicked);
+            }
+        }
     }
 
     fn drain_all(&self) {
@@ -234,16 +235,6 @@ impl Session {
             self.shared.fail(late);
         }
     }
-}
-
-/// Ends a lease under which nothing was done: a doubt that it began with is the next one's.
-fn give_back(ledger: Ledger) -> Result<(), StoreError> {
-    let ended = if ledger.lease().in_doubt {
-        ledger.finish_in_doubt()
-    } else {
-        ledger.finish()
-    };
-    ended.map(drop)
 }
 
 /// A lane's thread.
@@ -294,12 +285,14 @@ impl Listener for Session {
                 self.shared.fail(error);
             }
         }
+        self.tell();
     }
 
     fn revoked(&self, partitions: &[TopicPartition], lost: bool) -> Vec<Committed> {
         tracing::info!(?partitions, lost, "partitions taken away");
         // Late work is no reason to stop here: it may be repeated elsewhere, and was warned of.
         let _late = self.drain(partitions);
+        self.tell();
         let mut offsets = self.shared.offsets();
         partitions
             .iter()

@@ -87,6 +87,7 @@ pub enum Ordering {
 
 pub(crate) type RestoreHook = dyn Fn(&RestoreProgress) + Send + Sync;
 pub(crate) type CopyHook = dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync;
+pub(crate) type AssignmentHook = dyn Fn(&[TopicPartition]) + Send + Sync;
 
 /// All choices of one consumer.
 #[derive(Clone)]
@@ -105,6 +106,7 @@ pub(crate) struct Settings {
     pub(crate) replay_from: Arc<[String]>,
     pub(crate) on_duplicate: Option<Arc<CopyHook>>,
     pub(crate) on_restore: Option<Arc<RestoreHook>>,
+    pub(crate) on_assignment: Option<Arc<AssignmentHook>>,
     /// Effects of one partition that a crash may repeat.
     pub(crate) uncommitted_records_max: usize,
     /// From an effect to the start of its durable commit.

@@ -179,6 +179,7 @@ impl Walk {
             ordering: self.pace.order,
             concurrency_max: self.pace.concurrency_max,
             on_restore: None,
+            on_assignment: None,
             letterbox: None,
             replay_from: Arc::default(),
             retry: RetryPolicy::exponential(
