@@ -66,6 +66,11 @@ pub(crate) enum Error {
     #[error("{0}; see 'dedup store --help'")]
     StoreUsage(String),
 
+    /// The call of `dedup topic` is wrong.
+    #[cfg(feature = "service")]
+    #[error("{0}; see 'dedup topic --help'")]
+    TopicUsage(String),
+
     /// What was to be forgotten is, and there is no saying so.
     #[cfg(feature = "sled")]
     #[error(
@@ -111,6 +116,8 @@ impl Error {
             Self::Usage(_) => 2,
             #[cfg(feature = "sled")]
             Self::StoreUsage(_) => 2,
+            #[cfg(feature = "service")]
+            Self::TopicUsage(_) => 2,
             _ => 1,
         }
     }
