@@ -5,7 +5,7 @@ mod findings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{EffectStore, IdempotentConsumer};
+use super::{EffectStore, IdempotentConsumer, Membership};
 use crate::audit;
 use crate::dead_letter::DeadLetter;
 use crate::engine::Engine;
@@ -257,15 +257,20 @@ impl Builder {
             commit_linger: self.commit_within / 2,
             offset_interval: self.offset_interval,
             offsets_sent: access.outlet.is_some(),
+            transacts: access.transacts(),
             drain_limit: self.drain_limit.unwrap_or_else(|| half_a_session(&config)),
         };
-        Ok(IdempotentConsumer {
+        let membership = Membership {
             config,
             topics: self.topics,
             engine,
-            access,
+            outlet: access.outlet,
             settings,
             dead_letter: self.dead_letter,
+        };
+        Ok(IdempotentConsumer {
+            effects: access.effects,
+            membership,
         })
     }
 }
