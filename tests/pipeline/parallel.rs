@@ -64,7 +64,7 @@ fn handlers_that_wait_for_timers_do_not_hold_each_other_up() {
             },
             token,
         );
-        tokio::time::timeout(Duration::from_secs(30), run).await
+        tokio::time::timeout(DEADLINE, run).await
     });
     assert_eq!(report.unwrap().unwrap().counts.new, 8);
 }
