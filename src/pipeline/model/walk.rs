@@ -192,7 +192,8 @@ impl Walk {
             offsets_sent: false,
             transacts: false,
             offset_interval: Duration::ZERO,
-            drain_limit: Duration::from_secs(15),
+            // What hangs at an end is found by this; below the patience.
+            drain_limit: Duration::from_secs(60),
         }
     }
 
