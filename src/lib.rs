@@ -10,6 +10,7 @@ mod handler;
 pub mod key;
 pub mod metrics;
 mod pipeline;
+pub mod producer;
 mod record;
 mod retry;
 mod source;

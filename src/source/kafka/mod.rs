@@ -10,6 +10,7 @@ mod context;
 pub(crate) mod log;
 mod patience;
 mod reader;
+mod understood;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use self::commit::Commits;
 use self::context::Context;
+pub(crate) use self::understood::not_understood;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;
