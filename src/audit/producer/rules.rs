@@ -163,6 +163,16 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         client: LIBRDKAFKA,
+        settings: &[DELIVERY, LINGER],
+        // Where linger.ms is not set, the client lowers it.
+        breaks: |all| {
+            all.is_set(LINGER) && above(all, DELIVERY, 0.0) && !exceeds(all, DELIVERY, LINGER, 0.0)
+        },
+        reason: "the client refuses it: a record's time would be over before its batch is sent",
+        fix: "let delivery.timeout.ms be linger.ms and request.timeout.ms together, at least",
+    },
+    Rule {
+        client: LIBRDKAFKA,
         settings: &[DELIVERY, LINGER, REQUEST],
         breaks: |all| {
             !delivers_within_transaction(all)
@@ -181,6 +191,18 @@ pub(super) const RULES: &[Rule] = &[
         reason: "the client refuses it: records would be reported as failed before one answer can \
                  have come, although they may be written",
         fix: "let delivery.timeout.ms be linger.ms and request.timeout.ms together, at least",
+    },
+    Rule {
+        client: LIBRDKAFKA,
+        settings: &[TRANSACTION, LINGER],
+        breaks: |all| {
+            delivers_within_transaction(all)
+                && all.is_set(LINGER)
+                && !exceeds(all, TRANSACTION, LINGER, 0.0)
+        },
+        reason: "the client refuses it: delivery.timeout.ms follows transaction.timeout.ms where it \
+                 is not set, and a record's time would be over before its batch is sent",
+        fix: "let transaction.timeout.ms be linger.ms and request.timeout.ms together, at least",
     },
     Rule {
         client: LIBRDKAFKA,

@@ -115,6 +115,16 @@ pub(super) const CASES: &[Case] = &[
     ),
     (
         Librdkafka,
+        &[IDEMPOTENT, ("delivery.timeout.ms", "7"), ("linger.ms", "7")],
+        "delivery.timeout.ms=7 beside linger.ms=7",
+    ),
+    (
+        Librdkafka,
+        &[("transactional.id", "t"), ("linger.ms", "60000")],
+        "linger.ms=60000 beside transaction.timeout.ms=60000 (default)",
+    ),
+    (
+        Librdkafka,
         &[IDEMPOTENT, ("message.timeout.ms", "30004")],
         "message.timeout.ms=30004 beside linger.ms=5 (default) and request.timeout.ms=30000 (default)",
     ),
