@@ -16,13 +16,13 @@ impl Builder {
         let read = |topic: &String| pattern || self.topics.contains(topic);
         for topic in &self.replay_from {
             if !is_topic(topic) || !read(topic) {
-                findings.push(audit::Finding {
-                    setting: "replay_from".to_owned(),
-                    value: Some(topic.clone()),
-                    reason: "no such topic is read, and letters from another would not be known as \
-                             the records that they were",
-                    fix: "name topics that are in `topics` too",
-                });
+                findings.push(audit::Finding::new(
+                    "replay_from",
+                    Some(topic.clone()),
+                    "no such topic is read, and letters from another would not be known as the \
+                     records that they were",
+                    "name topics that are in `topics` too",
+                ));
             }
         }
         findings
@@ -60,12 +60,7 @@ impl Builder {
         }
         findings.extend(self.letter_findings());
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
-            findings.push(audit::Finding {
-                setting: setting.to_owned(),
-                value,
-                reason,
-                fix,
-            });
+            findings.push(audit::Finding::new(setting, value, reason, fix));
         };
         if self.topics.is_empty() {
             refuse(
