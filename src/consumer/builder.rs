@@ -217,7 +217,7 @@ impl Builder {
     pub fn build<S: EffectStore>(self, store: S) -> Result<IdempotentConsumer<S::Effects>, Error> {
         let store = Arc::new(store);
         let access = Arc::clone(&store).access();
-        let findings = self.findings(access.outlet.is_some());
+        let findings = self.findings(access.outlet.is_some(), access.transacts());
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };

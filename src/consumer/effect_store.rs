@@ -14,7 +14,7 @@ use crate::store::{MemoryStore, Store};
 ///
 /// | store | `effects` |
 /// | --- | --- |
-/// | in memory, sled | [`Effects`]: a result, written with the mark |
+/// | in memory, sled, redb | [`Effects`]: a result, written with the mark |
 /// | [`Transactional`](crate::Transactional) around one of these | [`Outbox`]: records, sent in a Kafka transaction with the offset |
 ///
 /// A store of your own that keeps results writes `type Effects = Effects` and gives
@@ -88,6 +88,15 @@ impl EffectStore for MemoryStore {
 
 #[cfg(feature = "sled")]
 impl EffectStore for crate::store::SledStore {
+    type Effects = Effects;
+
+    fn access(self: Arc<Self>) -> Access<Effects> {
+        Access::recorded()
+    }
+}
+
+#[cfg(feature = "redb")]
+impl EffectStore for crate::store::RedbStore {
     type Effects = Effects;
 
     fn access(self: Arc<Self>) -> Access<Effects> {
