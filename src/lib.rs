@@ -11,6 +11,7 @@ pub mod key;
 pub mod metrics;
 mod outbox;
 mod pipeline;
+pub mod producer;
 mod record;
 mod retry;
 mod source;

@@ -5,7 +5,7 @@ mod findings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{EffectStore, IdempotentConsumer};
+use super::{EffectStore, IdempotentConsumer, Membership};
 use crate::audit;
 use crate::dead_letter::DeadLetter;
 use crate::engine::Engine;
@@ -231,7 +231,7 @@ impl Builder {
     pub fn build<S: EffectStore>(self, store: S) -> Result<IdempotentConsumer<S::Effects>, Error> {
         let store = Arc::new(store);
         let access = Arc::clone(&store).access();
-        let findings = self.findings(access.outlet.is_some());
+        let findings = self.findings(access.outlet.is_some(), access.transacts());
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
@@ -272,15 +272,20 @@ impl Builder {
             commit_linger: self.commit_within / 2,
             offset_interval: self.offset_interval,
             offsets_sent: access.outlet.is_some(),
+            transacts: access.transacts(),
             drain_limit: self.drain_limit.unwrap_or_else(|| half_a_session(&config)),
         };
-        Ok(IdempotentConsumer {
+        let membership = Membership {
             config,
             topics: self.topics,
             engine,
-            access,
+            outlet: access.outlet,
             settings,
             dead_letter: self.dead_letter,
+        };
+        Ok(IdempotentConsumer {
+            effects: access.effects,
+            membership,
         })
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use crate::handler::Effects;
 use crate::outbox::{Outbox, Outlet};
 use crate::pipeline::Collect;
+#[cfg(feature = "postgres")]
+use crate::store::transaction::Transactions;
 use crate::store::{MemoryStore, Store};
 
 /// A store, with what its handlers get as `effects`: so that no handler can claim an atomicity that
@@ -12,7 +14,7 @@ use crate::store::{MemoryStore, Store};
 ///
 /// | store | `effects` |
 /// | --- | --- |
-/// | in memory, sled | [`Effects`]: a result, written with the mark |
+/// | in memory, sled, redb | [`Effects`]: a result, written with the mark |
 /// | [`Transactional`](crate::Transactional) around one of these | [`Outbox`]: records, sent in a Kafka transaction with the offset |
 ///
 /// A store of your own that keeps results writes `type Effects = Effects` and gives
@@ -27,8 +29,32 @@ pub trait EffectStore: Store + Sized {
 
 /// How a consumer comes by the effects of one record, and what becomes of them.
 pub struct Access<E> {
-    pub(crate) collect: Collect<E>,
+    pub(crate) effects: Effecting<E>,
     pub(crate) outlet: Option<Arc<dyn Outlet>>,
+}
+
+/// What a handler writes with.
+pub(crate) enum Effecting<E> {
+    /// Something that collects what is committed afterwards.
+    Collected(Collect<E>),
+    /// The store's open transaction.
+    #[cfg(feature = "postgres")]
+    Transactions(Arc<dyn Transactions<E>>),
+}
+
+impl<E> Access<E> {
+    pub(super) fn transacts(&self) -> bool {
+        !matches!(self.effects, Effecting::Collected(_))
+    }
+
+    /// What handlers write is committed with their marks.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn transactions(store: Arc<dyn Transactions<E>>) -> Self {
+        Self {
+            effects: Effecting::Transactions(store),
+            outlet: None,
+        }
+    }
 }
 
 impl Access<Effects> {
@@ -36,7 +62,7 @@ impl Access<Effects> {
     #[must_use]
     pub fn recorded() -> Self {
         Self {
-            collect: Collect::recorded(),
+            effects: Effecting::Collected(Collect::recorded()),
             outlet: None,
         }
     }
@@ -46,7 +72,7 @@ impl Access<Outbox> {
     /// What is sent goes to the store as [`CommitUnit::outbox`](crate::store::CommitUnit::outbox).
     pub(crate) fn sent(outlet: Arc<dyn Outlet>) -> Self {
         Self {
-            collect: Collect::sent(),
+            effects: Effecting::Collected(Collect::sent()),
             outlet: Some(outlet),
         }
     }
@@ -62,6 +88,15 @@ impl EffectStore for MemoryStore {
 
 #[cfg(feature = "sled")]
 impl EffectStore for crate::store::SledStore {
+    type Effects = Effects;
+
+    fn access(self: Arc<Self>) -> Access<Effects> {
+        Access::recorded()
+    }
+}
+
+#[cfg(feature = "redb")]
+impl EffectStore for crate::store::RedbStore {
     type Effects = Effects;
 
     fn access(self: Arc<Self>) -> Access<Effects> {

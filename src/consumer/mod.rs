@@ -10,11 +10,15 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::Builder;
+use self::effect_store::Effecting;
 pub use self::effect_store::{Access, EffectStore};
 use crate::dead_letter::{DeadLetter, Letters};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
+use crate::outbox::Outlet;
+#[cfg(feature = "postgres")]
+use crate::pipeline::Together;
 use crate::pipeline::{
     Driver, Driving, HandlerWorker, Pull, PullWorker, Report, Session, Settings, drive,
 };
@@ -28,10 +32,16 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 ///
 /// `E` is what its handlers get beside the record: its store says so, see [`EffectStore`].
 pub struct IdempotentConsumer<E = Effects> {
+    effects: Effecting<E>,
+    membership: Membership,
+}
+
+/// All of a consumer but its handler.
+struct Membership {
     config: ClientConfig,
     topics: Vec<String>,
     engine: Engine,
-    access: Access<E>,
+    outlet: Option<Arc<dyn Outlet>>,
     settings: Settings,
     dead_letter: Option<DeadLetter>,
 }
@@ -52,7 +62,7 @@ impl IdempotentConsumer {
         let (worker, claims) = PullWorker::new();
         let runtime = Handle::current();
         let driver = Driving { worker, runtime };
-        let end = self.start(Arc::new(driver), shutdown.clone());
+        let end = self.membership.start(Arc::new(driver), shutdown.clone());
         Pull::new(claims, end, shutdown)
     }
 }
@@ -84,19 +94,35 @@ impl<E: 'static> IdempotentConsumer<E> {
     ) -> Result<Report, Error> {
         let stop = shutdown.child_token();
         let _stop = stop.clone().drop_guard();
-        let shows_copies = self.settings.on_duplicate.is_some();
-        let driver = Driving {
-            worker: HandlerWorker {
-                handler,
-                collect: self.access.collect,
-                shows_copies,
-            },
-            runtime: Handle::current(),
-        };
-        let end = self.start(Arc::new(driver), stop);
+        let driver = self.driver(handler);
+        let end = self.membership.start(driver, stop);
         end.await.unwrap_or(Err(Error::Panicked))
     }
 
+    fn driver(&self, handler: impl Handler<E>) -> Arc<dyn Driver> {
+        let shows_copies = self.membership.settings.on_duplicate.is_some();
+        let runtime = Handle::current();
+        match &self.effects {
+            Effecting::Collected(collect) => {
+                let worker = HandlerWorker {
+                    handler,
+                    collect: *collect,
+                    shows_copies,
+                };
+                Arc::new(Driving { worker, runtime })
+            }
+            #[cfg(feature = "postgres")]
+            Effecting::Transactions(transactions) => Arc::new(Together {
+                handler,
+                transactions: Arc::clone(transactions),
+                shows_copies,
+                runtime,
+            }),
+        }
+    }
+}
+
+impl Membership {
     fn start(
         self,
         driver: Arc<dyn Driver>,
@@ -115,7 +141,7 @@ impl<E: 'static> IdempotentConsumer<E> {
                 Some(to) => Letters::open(to, &self.config, CONNECT_LIMIT, &given_up)?,
                 None => None,
             };
-            let outlet = self.access.outlet;
+            let outlet = self.outlet;
             if let Some(outlet) = &outlet {
                 // Before the group is joined too: what an earlier process left open is ended, and
                 // then the group's positions stand.

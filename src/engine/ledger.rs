@@ -85,6 +85,13 @@ impl Ledger {
         self.wake = Some(wake);
     }
 
+    /// Nobody but this ledger commits what it settles: the store writes it together with what the
+    /// handlers wrote, on the lane's own thread.
+    pub(crate) fn commit_alone(&mut self) {
+        self.wake = None;
+        self.open.be_alone();
+    }
+
     /// Prepares a record that is nothing but a key and perhaps a value.
     #[must_use]
     pub fn candidate(&self, offset: i64, key: &[u8], value: Option<&[u8]>) -> Candidate {
@@ -270,7 +277,7 @@ impl Ledger {
     }
 
     /// Commits this ledger's unit alone.
-    pub(super) fn commit_own(&self) -> Result<Option<Committed>, StoreError> {
+    pub(crate) fn commit_own(&self) -> Result<Option<Committed>, StoreError> {
         let committed = self.engine.commit_where(
             |open| std::ptr::eq(open, &raw const *self.open),
             |written| written,

@@ -36,6 +36,8 @@ mod ledger;
 mod look;
 mod open_unit;
 mod settle;
+#[cfg(feature = "postgres")]
+mod together;
 mod wake;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,6 +51,8 @@ pub use self::ledger::{Ledger, Look};
 use self::open_unit::OpenUnit;
 pub(crate) use self::open_unit::{Fill, Wait};
 pub(crate) use self::settle::Recorded;
+#[cfg(feature = "postgres")]
+pub(crate) use self::together::Prepared;
 pub(crate) use self::wake::Wake;
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
@@ -139,7 +143,9 @@ impl Engine {
         // Not while a commit is under way: one of its units could be fenced by this very lease,
         // and the store would refuse the others with it.
         let _turn = self.turn();
-        self.write(|open| open.partition() == partition, |written| written)?;
+        // What only its worker commits is not taken from under it.
+        let older = |open: &OpenUnit| open.partition() == partition && !open.is_alone();
+        self.write(older, |written| written)?;
         let lease = self.shared.store.lease(partition)?;
         let holder = HolderId {
             engine: self.shared.number,

@@ -1,6 +1,6 @@
 //! How a record enters the unit under way.
 
-use super::open_unit::{Fill, Settled, Unsettled};
+use super::open_unit::{Fill, Settled, Unsettled, entry_bytes};
 use super::{Candidate, Ledger};
 use crate::outbox::Outgoing;
 use crate::store::{Entry, StoreError};
@@ -20,12 +20,32 @@ pub(super) enum Settle {
     Skipped,
 }
 
+impl Settle {
+    /// What its entry takes in a unit, if it has one.
+    pub(super) fn bytes_max(&self) -> usize {
+        match self {
+            Self::Done(recorded) => entry_bytes(recorded.result.as_deref()),
+            Self::DeadLettered | Self::Restored => entry_bytes(None),
+            Self::Skipped => 0,
+        }
+    }
+}
+
 impl Ledger {
     pub(super) fn settle(
         &mut self,
         candidate: &Candidate,
         how: Settle,
     ) -> Result<Fill, StoreError> {
+        if self.wake.is_none() && !self.open.has_room(&how) {
+            // Nobody else would, and a store refuses a unit that is too long.
+            self.commit_own()?;
+        }
+        self.enter(candidate, how)
+    }
+
+    /// As `settle`, whatever the unit's length.
+    pub(super) fn enter(&mut self, candidate: &Candidate, how: Settle) -> Result<Fill, StoreError> {
         self.start(candidate);
         let dead_lettered = matches!(how, Settle::DeadLettered);
         let restored = matches!(how, Settle::Restored);
@@ -48,10 +68,6 @@ impl Ledger {
                 forgotten: false,
                 restored,
             });
-        if self.wake.is_none() && !self.open.has_room(entry.as_ref()) {
-            // Nobody else would, and a store refuses a unit that is too long.
-            self.commit_own()?;
-        }
         let settled = Settled {
             offset: candidate.offset,
             timestamp_ms: candidate.timestamp_ms,
@@ -77,8 +93,9 @@ impl Ledger {
     /// What a refused record means, and what becomes of its key.
     fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
         match &candidate.fingerprint {
-            // It happened, and its mark will not come: no copy may be handled for that.
-            Some(key) if effect => {
+            // It happened, and its mark will not come: no copy may be handled for that. What is
+            // committed together with its mark has not.
+            Some(key) if effect && !self.open.is_alone() => {
                 let claims = self.engine.shared.claims();
                 claims.orphan(key, self.open.holder());
             }

@@ -17,6 +17,8 @@ mod taken;
 mod work;
 
 pub(crate) use self::drive::Driving;
+#[cfg(feature = "postgres")]
+pub(crate) use self::drive::Together;
 pub(crate) use self::pull::PullWorker;
 pub use self::pull::{Claimed, Pull};
 pub use self::report::{Counts, Report};

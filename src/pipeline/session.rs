@@ -86,10 +86,7 @@ impl Session {
 
     /// Takes one offered partition and decides where it begins.
     fn take(&self, offered: &Offered) -> Result<Start, Error> {
-        let Offered {
-            partition,
-            committed,
-        } = offered;
+        let partition = &offered.partition;
         let letters = self.settings.letterbox.as_ref();
         let mut replayed = self.settings.replay_from.iter();
         if letters.is_some_and(|letters| letters.is_at(partition.topic()))
@@ -99,8 +96,14 @@ impl Session {
             return Err(DeadLetterError::Subscribed { topic }.into());
         }
         let mut ledger = self.engine.lease(partition)?;
-        ledger.wake_with(self.committer.wake());
-        let (start, restore_until) = start::decide(&ledger, *committed, self.settings.restore)?;
+        let committed = if self.settings.transacts {
+            ledger.commit_alone();
+            start::as_the_store_says(&ledger, offered.committed)
+        } else {
+            ledger.wake_with(self.committer.wake());
+            offered.committed
+        };
+        let (start, restore_until) = start::decide(&ledger, committed, self.settings.restore)?;
         // Reading begins one record early, to see whether the topic is still the one worked on.
         let anchor = ledger.lease().head.and_then(|head| head.anchor);
         let asked_for = anchor
@@ -108,7 +111,7 @@ impl Session {
             .filter(|offset| NextOffset::new(*offset).map(Start::At) == Some(start));
         tracing::info!(
             %partition,
-            committed = committed.map(NextOffset::get),
+            committed = offered.committed.map(NextOffset::get),
             head = ledger.lease().head.map(|head| head.next.get()),
             in_doubt = ledger.lease().in_doubt,
             restoring = restore_until > NextOffset::ZERO,
@@ -116,14 +119,14 @@ impl Session {
         );
         let taken = Taken {
             ledger,
-            committed: *committed,
+            committed,
             restore_until,
             asked_for,
             // All that are offered together, before the first of them is read: a copy in one of
             // them must not be handled before its key has been found in another.
             restoring: (restore_until > NextOffset::ZERO).then(|| Restoring::new(&self.shared)),
         };
-        self.shared.begin(partition, *committed);
+        self.shared.begin(partition, offered.committed);
         self.taken().insert(partition.clone(), taken);
         Ok(start)
     }

@@ -115,6 +115,9 @@ pub(crate) struct Settings {
     pub(crate) offset_interval: Duration,
     /// The store sends the positions to the group itself, with what it commits.
     pub(crate) offsets_sent: bool,
+    /// The store writes marks in the transaction that the handlers write in: what it does not know
+    /// has not happened.
+    pub(crate) transacts: bool,
     /// For finishing work when partitions are taken away, and at the end.
     pub(crate) drain_limit: Duration,
 }

@@ -254,35 +254,28 @@ fn memory() {
     contract(MemoryStore::new);
 }
 
+#[cfg(any(feature = "sled", feature = "redb"))]
+fn in_directories<S: Store>(open: impl Fn(&std::path::Path) -> Result<S, StoreError>) {
+    let parent = tempfile::tempdir().unwrap();
+    let count = std::cell::Cell::new(0);
+    contract(|| {
+        count.set(count.get() + 1);
+        open(&parent.path().join(count.get().to_string())).unwrap()
+    });
+}
+
 #[cfg(feature = "sled")]
-mod on_sled {
-    use super::*;
-
-    fn on_sled(durability: Durability) {
-        let parent = tempfile::tempdir().unwrap();
-        let count = std::cell::Cell::new(0);
-        contract(|| {
-            count.set(count.get() + 1);
-            let path = parent.path().join(count.get().to_string());
-            SledStore::options()
-                .durability(durability)
-                .open(path)
-                .unwrap()
-        });
+#[test]
+fn sled() {
+    for durability in [Durability::Power, Durability::Process, Durability::None] {
+        in_directories(|path| SledStore::options().durability(durability).open(path));
     }
+}
 
-    #[test]
-    fn power() {
-        on_sled(Durability::Power);
-    }
-
-    #[test]
-    fn process() {
-        on_sled(Durability::Process);
-    }
-
-    #[test]
-    fn none() {
-        on_sled(Durability::None);
+#[cfg(feature = "redb")]
+#[test]
+fn redb() {
+    for durability in [Durability::Power, Durability::Process] {
+        in_directories(|path| RedbStore::options().durability(durability).open(path));
     }
 }

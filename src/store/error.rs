@@ -46,6 +46,20 @@ pub enum StoreError {
         /// What was asked for.
         ours: String,
     },
+    /// The store's log is kept in another engine.
+    #[error(
+        "the store at {path} is one of {theirs}, and was to be opened as one of {ours}: open it as \
+         what it is, or copy it into a new one: dedup store copy --from {theirs}:{path} --to \
+         {ours}:PATH"
+    )]
+    OtherEngine {
+        /// The directory.
+        path: PathBuf,
+        /// What the stamp says: `sled` or `redb`.
+        theirs: String,
+        /// What was asked for.
+        ours: &'static str,
+    },
     /// The store was written in a format that this version does not know.
     #[error(
         "the store at {path} has format {found}, and this version reads formats up to {known}: open \

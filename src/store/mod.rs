@@ -3,11 +3,13 @@
 mod arc;
 mod claims;
 mod commit;
+#[cfg(any(feature = "sled", feature = "redb"))]
+mod directory;
 mod error;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 mod forget;
 #[cfg_attr(
-    not(feature = "sled"),
+    not(any(feature = "sled", feature = "redb")),
     expect(dead_code, reason = "in memory only keys are encoded")
 )]
 mod format;
@@ -17,6 +19,8 @@ mod gaps;
 mod index;
 mod memory;
 mod partitions;
+#[cfg(feature = "redb")]
+mod redb;
 #[cfg(feature = "sled")]
 mod sled;
 #[cfg(feature = "postgres")]
@@ -29,10 +33,14 @@ pub use error::StoreError;
 pub use gaps::{Gap, Gaps};
 pub use memory::MemoryStore;
 
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
+pub use self::directory::{DirectoryStore, Engine, Inspection, PartitionState};
+#[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::forget::{Forget, Forgotten, Reopened};
+#[cfg(feature = "redb")]
+pub use self::redb::{RedbOptions, RedbStore};
 #[cfg(feature = "sled")]
-pub use self::sled::{Inspection, PartitionState, SledOptions, SledStore};
+pub use self::sled::{SledOptions, SledStore};
 
 use std::fmt;
 

@@ -167,7 +167,7 @@ impl Partitions {
     }
 
     /// Puts back what a file says of a partition.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     pub(super) fn restore(
         &mut self,
         id: PartitionId,

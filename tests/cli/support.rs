@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) use crate::skip::cannot_run;
 
 /// Far beyond what any step takes, so that only a hang reaches it.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 
 pub(crate) const DEDUP: &str = env!("CARGO_BIN_EXE_dedup");
 pub(crate) const SHIP_PROCESS: &str = env!("CARGO_BIN_EXE_ship-process");

@@ -16,56 +16,51 @@ impl Builder {
         let read = |topic: &String| pattern || self.topics.contains(topic);
         for topic in &self.replay_from {
             if !is_topic(topic) || !read(topic) {
-                findings.push(audit::Finding {
-                    setting: "replay_from".to_owned(),
-                    value: Some(topic.clone()),
-                    reason: "no such topic is read, and letters from another would not be known as \
-                             the records that they were",
-                    fix: "name topics that are in `topics` too",
-                });
+                findings.push(audit::Finding::new(
+                    "replay_from",
+                    Some(topic.clone()),
+                    "no such topic is read, and letters from another would not be known as the \
+                     records that they were",
+                    "name topics that are in `topics` too",
+                ));
             }
         }
         findings
     }
 
-    /// What does not go together with sending in transactions.
-    fn sending_findings(&self) -> Vec<audit::Finding> {
+    /// What does not go together with transactions, the store's or those that send.
+    fn transaction_findings(&self, sends: bool) -> Vec<audit::Finding> {
         let mut findings = Vec::new();
         if self.ordering != Ordering::Partition {
-            findings.push(audit::Finding {
-                setting: "ordering".to_owned(),
-                value: Some(format!("{:?}", self.ordering)),
-                reason: "a transaction commits one position for each partition: what is done above \
-                         it would be sent again after a crash",
-                fix: "leave it at Ordering::Partition; partitions are worked at the same time",
-            });
+            findings.push(audit::Finding::new(
+                "ordering",
+                Some(format!("{:?}", self.ordering)),
+                "a transaction commits what was done up to one position of each partition, and \
+                 nothing above it",
+                "leave it at Ordering::Partition; partitions are worked at the same time",
+            ));
         }
-        if self.restore != Restore::FromSource {
-            findings.push(audit::Finding {
-                setting: "restore".to_owned(),
-                value: Some(format!("{:?}", self.restore)),
-                reason: "a crash between a transaction and its marks leaves the store behind the \
-                         group, and what was sent must be read for its keys",
-                fix: "leave it at Restore::FromSource",
-            });
+        if sends && self.restore != Restore::FromSource {
+            findings.push(audit::Finding::new(
+                "restore",
+                Some(format!("{:?}", self.restore)),
+                "a crash between a transaction and its marks leaves the store behind the group, \
+                 and what was sent must be read for its keys",
+                "leave it at Restore::FromSource",
+            ));
         }
         findings
     }
 
     /// What of the choices is at fault.
-    pub(super) fn findings(&self, sends: bool) -> Vec<audit::Finding> {
+    pub(super) fn findings(&self, sends: bool, transacts: bool) -> Vec<audit::Finding> {
         let mut findings = audit::consumer(self.config.config_map());
-        if sends {
-            findings.extend(self.sending_findings());
+        if sends || transacts {
+            findings.extend(self.transaction_findings(sends));
         }
         findings.extend(self.letter_findings());
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
-            findings.push(audit::Finding {
-                setting: setting.to_owned(),
-                value,
-                reason,
-                fix,
-            });
+            findings.push(audit::Finding::new(setting, value, reason, fix));
         };
         if self.topics.is_empty() {
             refuse(

@@ -1,6 +1,6 @@
 //! What becomes of a record that was handed out, and how a lane ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Lane, READ_WAIT, URGE_EVERY};
 use crate::claim::Decision;
@@ -75,6 +75,9 @@ impl Lane {
 
     /// Returns when another effect may happen: at most so many are uncommitted.
     fn make_room(&mut self, fill: Fill) -> Result<(), Error> {
+        if self.context.settings.transacts {
+            return self.commit_own();
+        }
         let max = self.context.settings.uncommitted_records_max;
         if fill.open == max.div_ceil(2) {
             // Half is written while the other half is filled.
@@ -99,7 +102,7 @@ impl Lane {
         Ok(())
     }
 
-    fn handled(&mut self, work: &Work) {
+    pub(super) fn handled(&mut self, work: &Work) {
         if work.in_doubt {
             self.counts.in_doubt += 1;
         }
@@ -157,6 +160,9 @@ impl Lane {
 
     /// Waits until all that was settled is durable, or until a stop.
     pub(super) fn wait_clean(&self) -> Result<(), Error> {
+        if self.context.settings.transacts {
+            return self.commit_own();
+        }
         self.ledger.urge();
         loop {
             match self.ledger.wait_clean(READ_WAIT) {
@@ -165,6 +171,16 @@ impl Lane {
                 Wait::TimedOut | Wait::Done => return Ok(()),
             }
         }
+    }
+
+    /// Commits what was settled, where nobody else does.
+    pub(in crate::pipeline) fn commit_own(&self) -> Result<(), Error> {
+        let committed = self.ledger.commit_own()?;
+        if self.ledger.wait_clean(Duration::ZERO) == Wait::Closed {
+            return Err(self.ledger.fenced().into());
+        }
+        self.shared.committed(committed.into_iter().collect());
+        Ok(())
     }
 
     /// A copy is passed over.

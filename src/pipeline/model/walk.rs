@@ -191,8 +191,10 @@ impl Walk {
             uncommitted_records_max: self.pace.uncommitted_records_max,
             commit_linger: self.pace.linger,
             offsets_sent: false,
+            transacts: false,
             offset_interval: Duration::ZERO,
-            drain_limit: Duration::from_secs(15),
+            // What hangs at an end is found by this; below the patience.
+            drain_limit: Duration::from_secs(60),
         }
     }
 

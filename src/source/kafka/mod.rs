@@ -11,6 +11,7 @@ mod group;
 pub(crate) mod log;
 mod patience;
 mod reader;
+mod understood;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::Group;
+pub(crate) use self::understood::not_understood;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;

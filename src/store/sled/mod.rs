@@ -1,32 +1,17 @@
-//! The default store: a directory with a commit log in sled, checked on opening.
+//! The default store: its log in sled.
 
-mod files;
-mod forget;
-mod high_water;
-mod inspect;
 mod log;
-mod open;
-mod stamp;
-mod state;
+#[cfg(test)]
+pub(super) mod raw;
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
-use self::high_water::HighWater;
-pub use self::inspect::{Inspection, PartitionState};
-use self::log::Log;
-use self::stamp::Stamp;
-use self::state::State;
-use super::index::Index;
-use super::partitions::Partitions;
-use super::{
-    Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store,
-    StoreError, Summary, format,
-};
-use crate::key::{Fingerprint, HashKey};
-use crate::record::{NextOffset, TopicPartition};
+use self::log::Sled;
+use super::directory::{DirectoryStore, open};
+use super::{Durability, StoreError};
+
+/// The default store, a directory with its log in sled 0.34.
+pub type SledStore = DirectoryStore<Sled>;
 
 /// How to open a [`SledStore`].
 #[derive(Clone, Debug)]
@@ -76,46 +61,14 @@ impl SledOptions {
     /// Reads every record once: some seconds for ten million keys, with progress in the log.
     ///
     /// # Errors
-    /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::Damaged`], or
-    /// [`StoreError::Unusable`] for a directory that cannot be used or is no store; of the kind
-    /// [`NotFound`](io::ErrorKind::NotFound) where none is there and none is to be
-    /// [made](SledOptions::create).
+    /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::OtherEngine`],
+    /// [`StoreError::Damaged`], or [`StoreError::Unusable`] for a directory that cannot be used or
+    /// is no store; of the kind [`NotFound`](std::io::ErrorKind::NotFound) where none is there and
+    /// none is to be [made](SledOptions::create).
     pub fn open(&self, directory: impl AsRef<Path>) -> Result<SledStore, StoreError> {
-        open::open(directory.as_ref(), self)
-    }
-}
-
-/// A store in a directory of its own, for one process at a time.
-///
-/// sled may panic on a damaged file; that is caught and answered as an error. In a program built
-/// with `panic = "abort"` nothing can be caught: there it ends the process.
-pub struct SledStore {
-    // Fields are dropped in this order: the log must be closed before the lock is let go.
-    state: Mutex<State>,
-    index: Index,
-    claims: Claims,
-    paths: Paths,
-    durability: Durability,
-    _lock: files::Lock,
-}
-
-struct Paths {
-    directory: PathBuf,
-    stamp: PathBuf,
-    high_water: PathBuf,
-    lock: PathBuf,
-    log: PathBuf,
-}
-
-impl Paths {
-    fn new(directory: &Path) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            stamp: directory.join("stamp"),
-            high_water: directory.join("high-water"),
-            lock: directory.join("lock"),
-            log: directory.join("log"),
-        }
+        open::open(directory.as_ref(), self.durability, self.create, |log| {
+            Sled::open(log, self.durability, self.cache_bytes)
+        })
     }
 }
 
@@ -132,183 +85,6 @@ impl SledStore {
     #[must_use]
     pub fn options() -> SledOptions {
         SledOptions::default()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn place(&self) -> String {
-        format!("the store at {}", self.paths.directory.display())
-    }
-
-    /// Runs a write. The flag is looked at under the lock that the write holds, else a failure
-    /// could slip in between; and a failure poisons before the lock is let go.
-    fn write<T>(
-        &self,
-        state: &mut State,
-        write: impl FnOnce(&mut State) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        if let Some(cause) = &state.poison {
-            return Err(StoreError::Poisoned {
-                place: self.place(),
-                cause: cause.clone(),
-            });
-        }
-        write(state).inspect_err(|error| state.poison = Some(error.to_string()))
-    }
-
-    fn write_stamp(&self, state: &mut State, stamp: Stamp) -> Result<(), StoreError> {
-        self.write(state, |state| {
-            stamp.write(&self.paths.stamp)?;
-            state.stamp = stamp;
-            Ok(())
-        })
-    }
-}
-
-impl Store for SledStore {
-    fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
-        let mut state = self.state();
-        if let Some(theirs) = state.stamp.owner() {
-            super::owner_matches(&self.place(), &theirs, owner)?;
-        } else {
-            let mut stamp = state.stamp.clone();
-            stamp.group = Some(owner.group.clone());
-            stamp.recipe = Some(owner.recipe.clone());
-            stamp.scope = Some(owner.scope.clone());
-            self.write_stamp(&mut state, stamp)?;
-        }
-        state.stamp.hash_key(&self.paths.stamp).map(HashKey)
-    }
-
-    fn bind_cluster(&self, cluster_id: &str) -> Result<(), StoreError> {
-        let mut state = self.state();
-        if let Some(theirs) = &state.stamp.cluster_id {
-            return super::same(&self.place(), "cluster", theirs, cluster_id);
-        }
-        let mut stamp = state.stamp.clone();
-        stamp.cluster_id = Some(cluster_id.to_owned());
-        self.write_stamp(&mut state, stamp)
-    }
-
-    fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
-        let mut state = self.state();
-        self.write(&mut state, |state| {
-            let (id, new) = state.partitions.register(partition)?;
-            let lease = state.partitions.lease(id)?;
-            if new {
-                state.marks.push(high_water::Mark {
-                    floor: None,
-                    place: None,
-                    epoch: 0,
-                    open: false,
-                });
-            }
-            let mark = state.mark_mut(id)?;
-            mark.epoch = lease.epoch;
-            mark.open = true;
-            // The slot before the name: a named partition without a slot would be damage. And on
-            // the device before the first effect, or a power cut would leave no doubt behind.
-            state.write_mark(&self.paths, id, true)?;
-            if new {
-                let mut stamp = state.stamp.clone();
-                stamp.partitions.push(stamp::PartitionName {
-                    topic: partition.topic().to_owned(),
-                    partition: partition.partition(),
-                });
-                stamp.write(&self.paths.stamp)?;
-                state.stamp = stamp;
-            }
-            Ok(lease)
-        })
-    }
-
-    fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        let mut state = self.state();
-        let partition = state.partitions.get(lease.id);
-        let reached = partition.and_then(|one| one.head.map(|_| one.place));
-        state.partitions.release(lease)?;
-        self.write(&mut state, |state| {
-            // Whatever the durability: a clean mark must not outlive the commits before it.
-            state.log.sync()?;
-            let mark = state.mark_mut(lease.id)?;
-            mark.place = reached;
-            mark.open = false;
-            state.write_mark(&self.paths, lease.id, true)
-        })
-    }
-
-    fn lookup(
-        &self,
-        keys: &[Fingerprint],
-        found: &mut Vec<Option<Mark>>,
-    ) -> Result<(), StoreError> {
-        self.index.lookup(keys, found);
-        Ok(())
-    }
-
-    fn unit_behind(
-        &self,
-        id: PartitionId,
-        place: Place,
-    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
-        let mut state = self.state();
-        // A log that cannot be read any more is not to be written any more either.
-        state
-            .unit_behind(&self.paths, id, place)
-            .inspect_err(|error| {
-                state.poison.get_or_insert_with(|| error.to_string());
-            })
-    }
-
-    fn gaps(&self, id: PartitionId) -> Gaps {
-        self.state().partitions.gaps(id)
-    }
-
-    fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
-        let mut state = self.state();
-        if state.poison.is_none() {
-            state.partitions.check_all(units)?;
-            if units
-                .iter()
-                .any(|unit| format::encoded_bytes(unit) > log::UNIT_BYTES_MAX)
-            {
-                return Err(StoreError::Misused(
-                    "a unit is longer than 116 KiB: results are at most 64 KiB each, and a \
-                     commit is due before they add up to more",
-                ));
-            }
-        }
-        self.write(&mut state, |state| {
-            state.append(&self.paths, self.durability, units)
-        })?;
-        // Only now: a mark that a crash could still undo suppresses nothing.
-        for unit in units {
-            self.index.insert(unit);
-        }
-        Ok(())
-    }
-
-    fn claims(&self) -> &Claims {
-        &self.claims
-    }
-
-    fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {
-        self.state()
-            .partitions
-            .iter()
-            .map(|(_, p)| (p.name.clone(), p.head))
-            .collect()
-    }
-
-    fn summary(&self) -> Summary {
-        Summary {
-            place: format!("sled store at {}", self.paths.directory.display()),
-            keys: self.index.len() as u64,
-            partitions: self.state().partitions.len() as u64,
-            durability: self.durability,
-        }
     }
 }
 

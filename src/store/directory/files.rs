@@ -10,14 +10,14 @@ use rustix::fs::{FlockOperation, flock};
 use crate::store::StoreError;
 
 /// The error for something that the operating system refused.
-pub(super) fn unusable(path: &Path) -> impl FnOnce(io::Error) -> StoreError + '_ {
+pub(in crate::store) fn unusable(path: &Path) -> impl FnOnce(io::Error) -> StoreError + '_ {
     |source| StoreError::Unusable {
         path: path.to_owned(),
         source,
     }
 }
 
-pub(super) fn failed<'a, E: ToString>(
+pub(in crate::store) fn failed<'a, E: ToString>(
     path: &'a Path,
     operation: &'static str,
 ) -> impl FnOnce(E) -> StoreError + 'a {
@@ -28,7 +28,7 @@ pub(super) fn failed<'a, E: ToString>(
     }
 }
 
-pub(super) fn damaged(path: &Path, what: impl Into<String>) -> StoreError {
+pub(in crate::store) fn damaged(path: &Path, what: impl Into<String>) -> StoreError {
     StoreError::Damaged {
         path: path.to_owned(),
         what: what.into(),
@@ -52,7 +52,7 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Makes a new or changed name in a directory durable.
-pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => File::open(".")?.sync_all(),
         Some(parent) => File::open(parent)?.sync_all(),

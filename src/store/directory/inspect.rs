@@ -1,6 +1,6 @@
 //! What an operator may want to know of a store.
 
-use super::SledStore;
+use super::{DirectoryStore, Engine};
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::{Gaps, Head, Owner};
 
@@ -32,7 +32,7 @@ pub struct PartitionState {
     pub in_doubt: bool,
 }
 
-impl SledStore {
+impl<E: Engine> DirectoryStore<E> {
     /// Says what the store holds.
     #[must_use]
     pub fn inspect(&self) -> Inspection {

@@ -1,14 +1,14 @@
 //! Writes down what is forgotten.
 
 use super::state::State;
-use super::{HashKey, Paths, SledStore, StoreError, files, format};
+use super::{DirectoryStore, Engine, HashKey, Paths, StoreError, files, format};
 use crate::store::forget::{Forget, Forgotten, Plan};
 
-impl SledStore {
-    /// What [`forget`](SledStore::forget) would do. Nothing is written.
+impl<E: Engine> DirectoryStore<E> {
+    /// What [`forget`](DirectoryStore::forget) would do. Nothing is written.
     ///
     /// # Errors
-    /// As [`forget`](SledStore::forget).
+    /// As [`forget`](DirectoryStore::forget).
     pub fn plan_forget(&self, forget: &Forget) -> Result<Forgotten, StoreError> {
         Ok(self.plan(forget)?.forgotten())
     }
@@ -66,7 +66,7 @@ impl SledStore {
         plan.checked()
     }
 
-    pub(super) fn open_gaps(&self, state: &mut State, plan: &Plan) -> Result<(), StoreError> {
+    pub(super) fn open_gaps(&self, state: &mut State<E>, plan: &Plan) -> Result<(), StoreError> {
         let units = plan.units();
         state.partitions.check_all(&units)?;
         state.append(&self.paths, self.durability, &units)
@@ -75,7 +75,7 @@ impl SledStore {
 
 /// Writes the units that hold something to be forgotten anew, each in its own place. None grows:
 /// a bit for each of its keys is less than was left free for it.
-fn mark(state: &State, paths: &Paths, plan: &Plan) -> Result<(), StoreError> {
+fn mark<E: Engine>(state: &State<E>, paths: &Paths, plan: &Plan) -> Result<(), StoreError> {
     state.log.scan(|key, value| {
         let mut logged =
             format::decode(key, value).map_err(|what| files::damaged(&paths.log, what))?;

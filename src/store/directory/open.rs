@@ -1,30 +1,40 @@
 //! Opening a store: everything is read and checked before anything is believed.
 
+use std::fs;
+use std::io;
 use std::time::{Duration, Instant};
 
 use super::{
-    HighWater, Index, Log, Mutex, NextOffset, Partitions, Path, Paths, SledOptions, SledStore,
-    Stamp, State, StoreError, TopicPartition, files, format, fs, high_water, io, stamp,
+    DirectoryStore, Durability, Engine, HighWater, Index, Log, Mutex, Partitions, Path, Paths,
+    Stamp, State, StoreError, files, format, high_water, stamp,
 };
+use crate::record::{NextOffset, TopicPartition};
 use crate::store::Claims;
 use crate::store::format::Logged;
 
 /// How often a long opening says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
-pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
+/// Opens the store at `directory`, or makes one where there is nothing and `create` says so. `log`
+/// opens the log at a path, or makes it; it gets the store's lock to do so.
+pub(in crate::store) fn open<E: Engine>(
+    directory: &Path,
+    durability: Durability,
+    create: bool,
+    log: impl FnOnce(&Path) -> Result<E, StoreError>,
+) -> Result<DirectoryStore<E>, StoreError> {
     if cfg!(panic = "abort") {
         tracing::warn!(
             "built with panic = \"abort\": a damaged store may end the process instead of being \
              refused, and so does a handler's panic"
         );
     }
-    let paths = Paths::new(directory);
+    let paths = Paths::new::<E>(directory);
     if directory.as_os_str().is_empty() {
         let empty = io::Error::new(io::ErrorKind::InvalidInput, "the path is empty");
         return Err(files::unusable(directory)(empty));
     }
-    if !options.create && !paths.stamp.exists() {
+    if !create && !paths.stamp.exists() {
         let none = io::Error::new(io::ErrorKind::NotFound, "there is none, and none is made");
         return Err(files::unusable(directory)(none));
     }
@@ -34,8 +44,15 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
     let lock = files::Lock::take(directory, &paths.lock)?;
     let mut stamp = match Stamp::read(directory, &paths.stamp)? {
         Some(stamp) => stamp,
-        None => create(&paths)?,
+        None => begin::<E>(&paths)?,
     };
+    if stamp.engine() != E::NAME {
+        return Err(StoreError::OtherEngine {
+            path: directory.to_owned(),
+            theirs: stamp.engine().to_owned(),
+            ours: E::NAME,
+        });
+    }
     if stamp.format != stamp::FORMAT {
         // An older one that is read. Before anything is written that its version does not know.
         tracing::info!(path = %directory.display(), from = stamp.format, to = stamp::FORMAT,
@@ -56,14 +73,14 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
         }
         partitions.restore(id, mark.epoch, mark.open)?;
     }
-    if !paths.log.join("db").exists() && !stamp.partitions.is_empty() {
+    if !paths.data.exists() && !stamp.partitions.is_empty() {
         return Err(files::damaged(&paths.log, "the log is gone"));
     }
-    let log = Log::open(&paths.log, options.durability, options.cache_bytes)?;
+    let log = log(&paths.log)?;
     let index = Index::default();
     read_log(&log, &paths, &mut partitions, &mut marks, &index)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
-    Ok(SledStore {
+    Ok(DirectoryStore {
         state: Mutex::new(State {
             log,
             stamp,
@@ -75,7 +92,7 @@ pub(super) fn open(directory: &Path, options: &SledOptions) -> Result<SledStore,
         index,
         claims: Claims::default(),
         paths,
-        durability: options.durability,
+        durability,
         _lock: lock,
     })
 }
@@ -105,12 +122,12 @@ fn refuse_foreign(paths: &Paths) -> Result<(), StoreError> {
 }
 
 /// Starts a store in an empty directory.
-fn create(paths: &Paths) -> Result<Stamp, StoreError> {
+fn begin<E: Engine>(paths: &Paths) -> Result<Stamp, StoreError> {
     let directory = &paths.directory;
     if paths.log.exists() || paths.high_water.exists() {
         return Err(files::damaged(directory, "its stamp is gone"));
     }
-    let stamp = Stamp::new().map_err(files::unusable(directory))?;
+    let stamp = Stamp::new(E::NAME).map_err(files::unusable(directory))?;
     stamp.write(&paths.stamp)?;
     files::sync_parent(directory).map_err(files::failed(directory, "syncing a directory"))?;
     Ok(stamp)
@@ -119,7 +136,7 @@ fn create(paths: &Paths) -> Result<Stamp, StoreError> {
 /// Rebuilds heads and index, and checks that no stretch is missing: records must meet, begin where
 /// the partition began, and reach at least as far as the high water says.
 fn read_log(
-    log: &Log,
+    log: &impl Log,
     paths: &Paths,
     partitions: &mut Partitions,
     marks: &mut [high_water::Mark],
@@ -164,7 +181,7 @@ fn read_log(
 /// Demands from now on what was found: without `Power` the high water lags behind until a release,
 /// and after a death of the process nothing else would miss a record that goes later.
 fn raise(
-    log: &Log,
+    log: &impl Log,
     paths: &Paths,
     partitions: &Partitions,
     marks: &mut [high_water::Mark],

@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn keys_results_and_heads_come_back_under_every_durability() {
-    for durability in [Durability::Power, Durability::Process, Durability::None] {
+    for &durability in DURABILITIES {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("seen");
         // `None` promises nothing before a release.
@@ -85,16 +85,6 @@ fn owner_cluster_and_hash_key_come_back() {
     store.bind_cluster("one").unwrap();
 }
 
-/// Keys of a store are hashed with it: another reading of it would forget them all.
-#[test]
-fn the_hash_key_of_the_first_format_is_read_as_it_was_written() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store-v1");
-    let path = fixture.join("stamp");
-    let stamp = Stamp::read(&fixture, &path).unwrap().unwrap();
-    let key = 0x3229_8284_a6e4_9835_e2de_cfec_d17c_bdee_u128;
-    assert_eq!(stamp.hash_key(&path).unwrap(), key.to_be_bytes());
-}
-
 #[test]
 fn another_store_hashes_with_another_key() {
     let parent = tempfile::tempdir().unwrap();
@@ -107,7 +97,7 @@ fn another_store_hashes_with_another_key() {
 
 #[test]
 fn a_lease_is_in_doubt_after_a_crash_and_not_after_a_release() {
-    for durability in [Durability::Power, Durability::Process, Durability::None] {
+    for &durability in DURABILITIES {
         let parent = tempfile::tempdir().unwrap();
         let lease = || {
             let store = open(parent.path(), durability).unwrap();

@@ -9,7 +9,7 @@ use crate::store::{Entry, Forget, Forgotten, Gap};
 
 const KEYS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-fn print(store: &SledStore, scope: Scope, partition: i32, key: &str) -> Fingerprint {
+fn print(store: &Kept, scope: Scope, partition: i32, key: &str) -> Fingerprint {
     let hash_key = store.state().stamp.hash_key(&store.paths.stamp).unwrap();
     let name = orders(partition);
     let hasher = Fingerprinter::new(&HashKey(hash_key), &owner().group, scope, &name);
@@ -18,7 +18,7 @@ fn print(store: &SledStore, scope: Scope, partition: i32, key: &str) -> Fingerpr
 
 /// A store with `a` to `e` at offsets 3 to 7 of two partitions, each but the last with a result:
 /// three in a first unit, two in a second. In partition 1 the keys have a prefix.
-fn filled(path: &Path, scope: Scope) -> SledStore {
+fn filled(path: &Path, scope: Scope) -> Kept {
     let store = open(path, Durability::Power).unwrap();
     let scope_name = scope.name().to_owned();
     let owner = Owner {
@@ -49,7 +49,7 @@ fn filled(path: &Path, scope: Scope) -> SledStore {
 }
 
 /// Which keys of partition 0 suppress their record.
-fn known(store: &SledStore) -> Vec<&'static str> {
+fn known(store: &Kept) -> Vec<&'static str> {
     let mut found = Vec::new();
     let keys = KEYS.map(|key| print(store, Scope::Topic, 0, key));
     store.lookup(&keys, &mut found).unwrap();
@@ -70,12 +70,12 @@ fn gaps(list: &[(i64, i64)]) -> Gaps {
     gaps
 }
 
-fn all_gaps(store: &SledStore) -> [Gaps; 2] {
+fn all_gaps(store: &Kept) -> [Gaps; 2] {
     [0, 1].map(|id| store.gaps(PartitionId(id)))
 }
 
 /// The whole log.
-fn units(store: &SledStore) -> Vec<CommitUnit> {
+fn units(store: &Kept) -> Vec<CommitUnit> {
     let mut units = Vec::new();
     for id in [0, 1].map(PartitionId) {
         let mut place = Place::default();
@@ -88,7 +88,7 @@ fn units(store: &SledStore) -> Vec<CommitUnit> {
 }
 
 /// Every mark that was taken away has its offset open again.
-fn no_mark_is_missed(store: &SledStore) {
+fn no_mark_is_missed(store: &Kept) {
     for unit in units(store) {
         for entry in unit.entries.iter().filter(|entry| entry.forgotten) {
             let gap = store.gaps(unit.id).at(entry.offset);
@@ -252,7 +252,7 @@ fn done_again_it_is_known_again_with_its_new_result() {
 }
 
 /// A store that another handle has just been dropped of.
-fn open_after(path: &Path) -> SledStore {
+fn open_after(path: &Path) -> Kept {
     std::iter::repeat_with(|| open(path, Durability::Power))
         .find_map(Result::ok)
         .unwrap()
@@ -267,6 +267,7 @@ fn a_failure_in_the_middle_leaves_no_mark_without_its_gap() {
     let plan = store.plan(&all).unwrap();
     // The reading of the second step fails behind the last record.
     store.state().log.insert(bad, vec![1]).unwrap();
+    store.state().log.harden().unwrap();
     let error = store.carry_out(&plan).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     let poisoned = store.lease(&orders(0)).unwrap_err();
@@ -275,10 +276,9 @@ fn a_failure_in_the_middle_leaves_no_mark_without_its_gap() {
         "{poisoned}"
     );
     drop(store);
-    let db = tampered::engine(parent.path());
-    db.remove(bad).unwrap();
-    db.flush().unwrap();
-    drop(db);
+    let db = Raw::open(parent.path());
+    db.remove(bad);
+    db.close();
     let store = open_after(parent.path());
     no_mark_is_missed(&store);
     assert_eq!(known(&store), [] as [&str; 0], "the first failed");

@@ -1,32 +1,21 @@
-//! Records that were removed, changed or moved inside sled, whose own checks find nothing wrong.
+//! Records that were removed, changed or moved inside the engine, whose own checks find nothing
+//! wrong.
 
 use super::*;
 
-type Records = Vec<(sled::IVec, sled::IVec)>;
-
-/// sled itself, with the store's settings.
-pub(super) fn engine(path: &Path) -> sled::Db {
-    let config = sled::Config::new()
-        .path(Paths::new(path).log)
-        .segment_size(log::SEGMENT_BYTES);
-    // Its lock is let go of a little after the store was dropped.
-    let tries = std::iter::repeat_with(|| config.open());
-    let mut tries = tries.inspect(|_| std::thread::yield_now());
-    tries.find_map(Result::ok).unwrap()
-}
+type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Tampers with a good store of two partitions with five records each (0 to 4 and 5 to 9) and
 /// expects a refusal that says `what`, now and at the next try.
-fn refused_after(durabilities: &[Durability], tamper: impl Fn(&sled::Db, &Records), what: &str) {
-    for durability in durabilities {
+fn refused_after(tamper: impl Fn(&Raw, &Records), what: &str) {
+    for durability in DURABILITIES {
         let parent = tempfile::tempdir().unwrap();
         fill(parent.path(), *durability, (2, 5, 9), true);
-        let db = engine(parent.path());
-        let records: Records = db.iter().map(Result::unwrap).collect();
+        let db = Raw::open(parent.path());
+        let records = db.records();
         assert_eq!(records.len(), 10);
         tamper(&db, &records);
-        db.flush().unwrap();
-        drop(db);
+        db.close();
         for _ in 0..2 {
             let text = refusal(parent.path(), *durability).to_string();
             assert!(text.contains(what), "{text}");
@@ -47,76 +36,75 @@ fn first(unit: CommitUnit) -> format::Logged {
     }
 }
 
-const ALL: &[Durability] = &[Durability::Power, Durability::Process, Durability::None];
-
 #[test]
 fn the_harness_itself_leaves_a_store_whole() {
     let parent = tempfile::tempdir().unwrap();
     let acknowledged = fill(parent.path(), Durability::Power, (2, 5, 9), true);
-    engine(parent.path()).flush().unwrap();
+    Raw::open(parent.path()).close();
     let store = open(parent.path(), Durability::Power).unwrap();
     acknowledged.missing_in(&store).unwrap();
 }
 
 #[test]
 fn a_record_removed_from_the_middle() {
-    let remove = |db: &sled::Db, records: &Records| drop(db.remove(&records[2].0).unwrap());
-    refused_after(ALL, remove, "orders[0] has a hole");
+    let remove = |db: &Raw, records: &Records| db.remove(&records[2].0);
+    refused_after(remove, "orders[0] has a hole");
 }
 
 #[test]
 fn the_first_record_of_a_partition_removed() {
     for first in [0, 5] {
-        let remove = |db: &sled::Db, records: &Records| drop(db.remove(&records[first].0).unwrap());
-        refused_after(ALL, remove, "has a hole");
+        let remove = |db: &Raw, records: &Records| db.remove(&records[first].0);
+        refused_after(remove, "has a hole");
     }
 }
 
 #[test]
 fn the_last_record_of_a_partition_removed() {
     for last in [4, 9] {
-        let remove = |db: &sled::Db, records: &Records| drop(db.remove(&records[last].0).unwrap());
-        refused_after(ALL, remove, "had been acknowledged up to");
+        let remove = |db: &Raw, records: &Records| db.remove(&records[last].0);
+        refused_after(remove, "had been acknowledged up to");
     }
 }
 
 #[test]
 fn every_record_of_a_partition_removed() {
-    let remove = |db: &sled::Db, records: &Records| {
-        records[..5]
-            .iter()
-            .for_each(|(key, _)| drop(db.remove(key)));
+    let remove = |db: &Raw, records: &Records| {
+        records[..5].iter().for_each(|(key, _)| db.remove(key));
     };
-    refused_after(ALL, remove, "ends at offset 0");
-    refused_after(ALL, |db, _| db.clear().unwrap(), "ends at offset 0");
+    refused_after(remove, "ends at offset 0");
+    let clear = |db: &Raw, records: &Records| {
+        records.iter().for_each(|(key, _)| db.remove(key));
+    };
+    refused_after(clear, "ends at offset 0");
 }
 
 #[test]
 fn a_record_with_a_changed_byte() {
-    let change = |db: &sled::Db, records: &Records| {
+    let change = |db: &Raw, records: &Records| {
         let (key, value) = &records[7];
-        let mut value = value.to_vec();
+        let mut value = value.clone();
         value[80] ^= 0x10;
-        drop(db.insert(key, value).unwrap());
+        db.insert(key, &value);
     };
-    refused_after(ALL, change, "checksum does not match");
+    refused_after(change, "checksum does not match");
 }
 
 #[test]
 fn a_record_under_another_key() {
-    let shift = |db: &sled::Db, records: &Records| {
-        drop(db.insert(&records[2].0, &records[3].1).unwrap());
+    let shift = |db: &Raw, records: &Records| {
+        db.insert(&records[2].0, &records[3].1);
     };
-    refused_after(ALL, shift, "checksum does not match");
-    let swap_partitions = |db: &sled::Db, records: &Records| {
-        drop(db.insert(&records[0].0, &records[5].1).unwrap());
+    refused_after(shift, "checksum does not match");
+    let swap_partitions = |db: &Raw, records: &Records| {
+        db.insert(&records[0].0, &records[5].1);
     };
-    refused_after(ALL, swap_partitions, "checksum does not match");
+    refused_after(swap_partitions, "checksum does not match");
 }
 
 #[test]
 fn a_record_of_an_unknown_partition_or_of_none() {
-    let unknown = |db: &sled::Db, _: &Records| {
+    let unknown = |db: &Raw, _: &Records| {
         let lease = Lease {
             id: PartitionId(2),
             epoch: 1,
@@ -126,11 +114,11 @@ fn a_record_of_an_unknown_partition_or_of_none() {
         let unit = unit(&lease, 0, 3);
         let logged = first(unit);
         let key = format::log_key(PartitionId(2), logged.place);
-        drop(db.insert(key, format::encode(&logged)).unwrap());
+        db.insert(key.as_ref(), &format::encode(&logged));
     };
-    refused_after(ALL, unknown, "partition number 2, which has no name");
-    let none = |db: &sled::Db, _: &Records| drop(db.insert("zzz", "zzz").unwrap());
-    refused_after(ALL, none, "a key that is none of the log's");
+    refused_after(unknown, "partition number 2, which has no name");
+    let none = |db: &Raw, _: &Records| db.insert(b"zzz", b"zzz");
+    refused_after(none, "a key that is none of the log's");
 }
 
 /// Without a release nothing outside the log knew of a store under `Process`. The next opening
@@ -140,11 +128,9 @@ fn a_record_removed_after_an_opening_that_found_it() {
     let parent = tempfile::tempdir().unwrap();
     fill(parent.path(), Durability::Process, (1, 5, 9), false);
     drop(open(parent.path(), Durability::Process).unwrap());
-    let db = engine(parent.path());
-    let last = db.iter().last().unwrap().unwrap().0;
-    db.remove(last).unwrap();
-    db.flush().unwrap();
-    drop(db);
+    let db = Raw::open(parent.path());
+    db.remove(&db.records().last().unwrap().0);
+    db.close();
     let text = refusal(parent.path(), Durability::Process).to_string();
     assert!(text.contains("had been acknowledged up to"), "{text}");
 }
@@ -159,6 +145,7 @@ fn a_result_that_cannot_be_read_is_an_error_and_ends_the_writing() {
     let key = format::log_key(good.id, first(good.clone()).place);
     let state = store.state();
     state.log.insert(key.as_ref(), vec![0; 100]).unwrap();
+    state.log.harden().unwrap();
     drop(state);
     let mut found = Vec::new();
     store

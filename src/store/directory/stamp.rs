@@ -14,11 +14,15 @@ use crate::store::{Owner, StoreError};
 
 /// The format of the whole directory, as it is written. All before it are read.
 pub(super) const FORMAT: u32 = 2;
+const UNNAMED_ENGINE: &str = "sled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
     /// First, so that a newer format is recognised whatever else it changed.
     pub(super) format: u32,
+    /// What the log is kept in, `None` for sled: there was none other at first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) engine: Option<String>,
     pub(super) store_id: String,
     pub(super) hash_key: String,
     pub(super) group: Option<String>,
@@ -42,7 +46,7 @@ struct JustFormat {
 
 impl Stamp {
     /// A stamp for a new store, with a secret of its own.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(super) fn new(engine: &str) -> io::Result<Self> {
         let random = || -> io::Result<[u8; 16]> {
             let mut bytes = [0; 16];
             // As text: its error is a std error only with a feature that nothing here needs.
@@ -51,6 +55,7 @@ impl Stamp {
         };
         Ok(Self {
             format: FORMAT,
+            engine: named(engine),
             store_id: hex(&random()?),
             hash_key: hex(&random()?),
             group: None,
@@ -103,6 +108,19 @@ impl Stamp {
         files::replace(path, text.as_bytes()).map_err(failed)
     }
 
+    /// What the log is kept in.
+    pub(super) fn engine(&self) -> &str {
+        self.engine.as_deref().unwrap_or(UNNAMED_ENGINE)
+    }
+
+    /// The same store's with its log elsewhere.
+    pub(super) fn for_engine(&self, engine: &str) -> Self {
+        Self {
+            engine: named(engine),
+            ..self.clone()
+        }
+    }
+
     /// The owner, once there is one.
     pub(super) fn owner(&self) -> Option<Owner> {
         Some(Owner {
@@ -128,6 +146,10 @@ impl Stamp {
     }
 }
 
+fn named(engine: &str) -> Option<String> {
+    (engine != UNNAMED_ENGINE).then(|| engine.to_owned())
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
@@ -138,4 +160,20 @@ fn hex(bytes: &[u8]) -> String {
 
 fn checksum(json: &str) -> String {
     format!("{:08x}", crc32fast::hash(json.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys of a store are hashed with it: another reading of it would forget them all.
+    #[test]
+    fn the_hash_key_of_the_first_format_is_read_as_it_was_written() {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store-v1");
+        let path = fixture.join("stamp");
+        let stamp = Stamp::read(&fixture, &path).unwrap().unwrap();
+        let key = 0x3229_8284_a6e4_9835_e2de_cfec_d17c_bdee_u128;
+        assert_eq!(stamp.hash_key(&path).unwrap(), key.to_be_bytes());
+        assert_eq!(stamp.engine(), "sled");
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::io;
 
-use super::{Durability, HighWater, Log, Paths, Stamp, files, format, high_water};
+use super::{Durability, Engine, HighWater, Paths, Stamp, files, format, high_water};
 use crate::store::format::Logged;
 use crate::store::partitions::Partitions;
 use crate::store::{CommitUnit, PartitionId, Place, StoreError};
 
-pub(super) struct State {
-    pub(super) log: Log,
+pub(super) struct State<E> {
+    pub(super) log: E,
     pub(super) stamp: Stamp,
     pub(super) high_water: HighWater,
     pub(super) marks: Vec<high_water::Mark>,
@@ -17,7 +17,7 @@ pub(super) struct State {
     pub(super) poison: Option<String>,
 }
 
-impl State {
+impl<E: Engine> State<E> {
     /// Brings a partition's slot up to date, and to the device where a crash must not undo it.
     pub(super) fn write_mark(
         &mut self,
@@ -64,8 +64,8 @@ impl State {
         let Some((key, value)) = self.log.first_from(from.as_ref())? else {
             return Ok(None);
         };
-        let Logged { place, unit, .. } =
-            format::decode(&key, &value).map_err(|what| files::damaged(&paths.log, what))?;
+        let Logged { place, unit, .. } = format::decode(key.as_ref(), value.as_ref())
+            .map_err(|what| files::damaged(&paths.log, what))?;
         Ok(Some((place, unit)).filter(|(_, unit)| unit.id == id))
     }
 

@@ -1,0 +1,6 @@
+//! The suite of stores in directories, compiled once for each engine.
+
+#[cfg(feature = "redb")]
+mod on_redb;
+#[cfg(feature = "sled")]
+mod on_sled;

@@ -1,0 +1,5 @@
+use crate::store::redb::raw::{DURABILITIES, HEADER, Kept, Raw, open};
+
+#[path = "suite/mod.rs"]
+#[allow(clippy::duplicate_mod, reason = "that is what it is for")]
+mod suite;

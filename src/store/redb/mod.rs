@@ -1,0 +1,122 @@
+//! A store with its log in redb.
+
+mod backend;
+mod log;
+#[cfg(test)]
+pub(super) mod raw;
+
+use std::path::Path;
+
+use self::log::Redb;
+use super::directory::{DirectoryStore, open};
+use super::{Durability, StoreError};
+
+/// A directory with its log in redb 2.6: what the engine is maintained and checksums every page.
+///
+/// It promises what [`SledStore`](super::SledStore) does, under the same records; the README says
+/// when to choose which. Another program must not write to its file, redb's own tools included.
+pub type RedbStore = DirectoryStore<Redb>;
+
+/// How to open a [`RedbStore`].
+#[derive(Clone, Debug)]
+pub struct RedbOptions {
+    durability: Durability,
+    cache_bytes: usize,
+    create: bool,
+}
+
+impl Default for RedbOptions {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Power,
+            cache_bytes: 64 << 20,
+            create: true,
+        }
+    }
+}
+
+impl RedbOptions {
+    /// What a crash may undo. [`Durability::Power`] by default.
+    ///
+    /// [`Durability::Process`] is redb's `Eventual`: on Linux it makes the same system calls as
+    /// `Power`, one `fdatasync` a commit, and is no faster; on macOS it leaves out the wait for
+    /// the device. [`Durability::None`] is refused: redb keeps such commits in the memory of the
+    /// process until a durable one follows, however long that takes.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// redb's page cache in bytes, nine tenths of it for reading. 64 MiB by default: records are
+    /// read only when the store is opened and when a result is looked up. redb's own default is
+    /// 1 GiB.
+    #[must_use]
+    pub fn cache_bytes(mut self, cache_bytes: usize) -> Self {
+        self.cache_bytes = cache_bytes;
+        self
+    }
+
+    /// Whether a new store is made where there is none: true by default. With `false` a directory
+    /// that is mistyped, or not mounted, begins no empty store.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// Opens the store at `directory`, or makes a new one where there is nothing.
+    ///
+    /// Compares every page of the log with its checksum and reads every record once, with progress
+    /// in the log.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::OtherEngine`],
+    /// [`StoreError::Damaged`], or [`StoreError::Unusable`] for a directory that cannot be used or
+    /// is no store; of the kind [`NotFound`](std::io::ErrorKind::NotFound) where none is there and
+    /// none is to be [made](RedbOptions::create). [`StoreError::Misused`] for
+    /// [`Durability::None`].
+    pub fn open(&self, directory: impl AsRef<Path>) -> Result<RedbStore, StoreError> {
+        if self.durability == Durability::None {
+            return Err(StoreError::Misused(
+                "a RedbStore has no Durability::None, which redb keeps in memory until something \
+                 durable follows: choose Process or Power, or a MemoryStore",
+            ));
+        }
+        open::open(directory.as_ref(), self.durability, self.create, |log| {
+            Redb::open(log, self.durability, self.cache_bytes)
+        })
+    }
+}
+
+impl RedbStore {
+    /// Opens the store at `directory` with the default [options](RedbOptions), or makes a new one.
+    ///
+    /// # Errors
+    /// As [`RedbOptions::open`].
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::options().open(directory)
+    }
+
+    /// Options that differ from the defaults.
+    #[must_use]
+    pub fn options() -> RedbOptions {
+        RedbOptions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_durability_that_redb_has_not_is_refused_before_anything_is_made() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("seen");
+        let options = RedbStore::options().durability(Durability::None);
+        let error = options.open(&path).err().unwrap();
+        assert!(matches!(error, StoreError::Misused(_)), "{error}");
+        assert!(error.to_string().contains("Process or Power"), "{error}");
+        assert!(!path.exists());
+    }
+}
