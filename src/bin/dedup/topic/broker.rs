@@ -87,7 +87,10 @@ async fn partitions(config: &Config) -> Result<(i32, i32), Error> {
             reason,
         };
         let from_count = count(&client, &from)?.ok_or_else(|| {
-            missing(&from, "it does not exist; name the topic to read".to_owned())
+            missing(
+                &from,
+                "it does not exist; name the topic to read".to_owned(),
+            )
         })?;
         let to_count = count(&client, &to)?.ok_or_else(|| {
             let create = format!(
@@ -137,7 +140,8 @@ fn count(client: &BaseConsumer, topic: &str) -> Result<Option<i32>, Error> {
 
 async fn described(config: &Config) -> Result<ConfigResource, String> {
     let text = |error: KafkaError| error.to_string();
-    let admin: AdminClient<DefaultClientContext> = reaching(&config.kafka).create().map_err(text)?;
+    let admin: AdminClient<DefaultClientContext> =
+        reaching(&config.kafka).create().map_err(text)?;
     let options = AdminOptions::new().request_timeout(Some(LIMIT));
     let topic = [ResourceSpecifier::Topic(&config.to)];
     let answer = admin.describe_configs(topic.iter(), &options).await;

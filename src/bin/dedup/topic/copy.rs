@@ -1,6 +1,8 @@
 //! What is done with a record that is new.
 
-use idempotent_consumer::{Delivery, Handler, HandlerError, HandlerResult, Outbox, Outgoing, Record};
+use idempotent_consumer::{
+    Delivery, Handler, HandlerError, HandlerResult, Outbox, Outgoing, Record,
+};
 
 use super::{broker::Output, config::Partitioning};
 
@@ -46,7 +48,11 @@ impl Copy {
         let bytes = bytes(record);
         match output.batch_bytes_max {
             Some(bytes_max) if bytes > bytes_max => {
-                return Some(Refusal::TooLarge { to, bytes, bytes_max });
+                return Some(Refusal::TooLarge {
+                    to,
+                    bytes,
+                    bytes_max,
+                });
             }
             _ => {}
         }

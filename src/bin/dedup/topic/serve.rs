@@ -66,7 +66,10 @@ pub(super) async fn serve(listener: TcpListener, pages: Arc<Pages>) {
 async fn connection(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()> {
     let head = head(&mut stream).await?;
     let (answer, with_body) = match head.as_deref() {
-        None => (Answer::text("431 Request Header Fields Too Large", "too long"), true),
+        None => (
+            Answer::text("431 Request Header Fields Too Large", "too long"),
+            true,
+        ),
         Some(head) => pages.answer(head),
     };
     let Answer { status, kind, body } = answer;

@@ -95,4 +95,12 @@ impl<S: Store> Store for Watched<S> {
     fn summary(&self) -> Summary {
         self.store.summary()
     }
+
+    fn id(&self) -> Option<String> {
+        self.store.id()
+    }
+
+    fn effects_in_commit(&self) -> bool {
+        self.store.effects_in_commit()
+    }
 }
