@@ -257,7 +257,7 @@ fn serve(producer: &BaseProducer<Context>, ended: &AtomicBool) {
 }
 
 /// A setting that librdkafka does not know, or not with this value.
-pub(super) fn not_understood(config: &ClientConfig) -> Option<Finding> {
+pub(crate) fn not_understood(config: &ClientConfig) -> Option<Finding> {
     match config.create_native_config() {
         Err(KafkaError::ClientConfig(_, _, setting, value)) => Some(Finding {
             setting,

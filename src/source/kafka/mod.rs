@@ -24,7 +24,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use self::commit::Commits;
 use self::context::Context;
-pub(crate) use self::group::Group;
+pub(crate) use self::group::{Group, Standing};
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;

@@ -310,6 +310,10 @@ impl Store for SledStore {
             durability: self.durability,
         }
     }
+
+    fn id(&self) -> Option<String> {
+        Some(self.state().stamp.store_id.clone())
+    }
 }
 
 #[cfg(test)]
