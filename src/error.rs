@@ -26,7 +26,7 @@ pub enum Error {
     Refused(#[from] audit::Refused),
     /// The store refused or failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
     /// The connection to Kafka failed.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -118,4 +118,14 @@ pub enum Error {
     /// bug in this crate. A handler's panic is a failed attempt instead.
     #[error("a thread of the consumer ended in a panic: see its message on standard error")]
     Panicked,
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // It comes through the store, but it is not about it.
+            StoreError::Outbox(error) => Self::Outbox(error),
+            error => Self::Store(error),
+        }
+    }
 }

@@ -24,7 +24,7 @@ pub use consumer::{Access, Builder, EffectStore, IdempotentConsumer};
 pub use dead_letter::{DeadLetter, DeadLetterError};
 pub use error::{BoxError, Error};
 pub use handler::{Delivery, EffectError, Effects, Handler, HandlerError, HandlerResult};
-pub use outbox::{Outbox, OutboxError, Outgoing};
+pub use outbox::{Outbox, OutboxError, Outgoing, Transactional};
 pub use pipeline::{Claimed, Counts, Mismatch, Ordering, Pull, Report, Restore, RestoreProgress};
 pub use record::{Coordinates, Headers, NextOffset, Record, TopicPartition};
 pub use retry::RetryPolicy;

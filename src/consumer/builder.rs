@@ -25,6 +25,9 @@ use crate::store::Owner;
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 /// The most records that can be handled at once.
 const CONCURRENCY_MAX: usize = 1_000_000;
+const COMMIT_WITHIN: Duration = Duration::from_millis(10);
+const TRANSACTION_WITHIN: Duration = Duration::from_millis(100);
+
 /// What [`IdempotentConsumer::builder`] gives: first the topics and the key, then the choices that
 /// have defaults, then the store.
 #[must_use]
@@ -45,7 +48,7 @@ pub struct Builder {
     ordering: Ordering,
     concurrency_max: Option<usize>,
     uncommitted_records_max: usize,
-    commit_within: Duration,
+    commit_within: Option<Duration>,
     offset_interval: Duration,
     drain_limit: Option<Duration>,
 }
@@ -69,7 +72,7 @@ impl Builder {
             ordering: Ordering::default(),
             concurrency_max: None,
             uncommitted_records_max: UNCOMMITTED_RECORDS_MAX,
-            commit_within: Duration::from_millis(10),
+            commit_within: None,
             offset_interval: Duration::from_secs(1),
             drain_limit: None,
         }
@@ -203,9 +206,10 @@ impl Builder {
     }
 
     /// How long after an effect its mark is durable at the latest, given a device that syncs in
-    /// half that time. 10 ms by default.
+    /// half that time. 10 ms by default; 100 ms where each commit is a
+    /// [transaction](crate::Transactional), which costs the brokers several writes.
     pub fn commit_within(mut self, limit: Duration) -> Self {
-        self.commit_within = limit;
+        self.commit_within = Some(limit);
         self
     }
 
@@ -231,7 +235,7 @@ impl Builder {
     pub fn build<S: EffectStore>(self, store: S) -> Result<IdempotentConsumer<S::Effects>, Error> {
         let store = Arc::new(store);
         let access = Arc::clone(&store).access();
-        let findings = self.findings(access.outlet.is_some(), access.transacts());
+        let findings = self.findings(access.outlet.as_deref(), access.transacts());
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
@@ -252,6 +256,10 @@ impl Builder {
             scope: self.scope.name().to_owned(),
         };
         let engine = Engine::new(store, &owner, self.scope)?;
+        let commit_within = self.commit_within.unwrap_or(match access.outlet {
+            Some(_) => TRANSACTION_WITHIN,
+            None => COMMIT_WITHIN,
+        });
         let settings = Settings {
             recipe,
             missing_key: self.missing_key,
@@ -269,7 +277,7 @@ impl Builder {
                 Ordering::Key | Ordering::Unordered => Some(CONCURRENCY_DEFAULT),
             }),
             uncommitted_records_max: self.uncommitted_records_max,
-            commit_linger: self.commit_within / 2,
+            commit_linger: commit_within / 2,
             offset_interval: self.offset_interval,
             offsets_sent: access.outlet.is_some(),
             transacts: access.transacts(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::handler::Effects;
-use crate::outbox::{Outbox, Outlet};
+use crate::outbox::{Outbox, Outlet, Transactional};
 use crate::pipeline::Collect;
 #[cfg(feature = "postgres")]
 use crate::store::transaction::Transactions;
@@ -101,6 +101,14 @@ impl EffectStore for crate::store::RedbStore {
 
     fn access(self: Arc<Self>) -> Access<Effects> {
         Access::recorded()
+    }
+}
+
+impl<S: EffectStore<Effects = Effects>> EffectStore for Transactional<S> {
+    type Effects = Outbox;
+
+    fn access(self: Arc<Self>) -> Access<Outbox> {
+        Access::sent(self)
     }
 }
 

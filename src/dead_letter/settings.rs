@@ -88,20 +88,24 @@ impl DeadLetter {
 
     /// What the user chose, here and for the consumer.
     fn chosen(&self, consumer: &ClientConfig) -> ClientConfig {
-        let mut config = self.config.clone();
         if self.is_elsewhere() {
-            return config;
+            return self.config.clone();
         }
-        // Its map alone is not enough: in place of passwords it has a word that hides them.
-        for setting in consumer.config_map().into_keys() {
-            let shared = SHARED.iter().any(|start| setting.starts_with(start));
-            if let (true, None, Some(value)) = (shared, config.get(setting), consumer.get(setting))
-            {
-                config.set(setting, value);
-            }
-        }
-        config
+        reached_as(consumer, &self.config)
     }
+}
+
+/// A producer's own settings, with those of the consumer's that say how its brokers are reached.
+pub(crate) fn reached_as(consumer: &ClientConfig, own: &ClientConfig) -> ClientConfig {
+    let mut config = own.clone();
+    // Its map alone is not enough: in place of passwords it has a word that hides them.
+    for setting in consumer.config_map().into_keys() {
+        let shared = SHARED.iter().any(|start| setting.starts_with(start));
+        if let (true, None, Some(value)) = (shared, config.get(setting), consumer.get(setting)) {
+            config.set(setting, value);
+        }
+    }
+    config
 }
 
 #[cfg(test)]

@@ -234,7 +234,12 @@ impl Engine {
             let Some(late) = late else { break };
             let ((open, _), unit) = (owners.remove(late), units.remove(late));
             for entry in &unit.entries {
-                shared.claims().orphan(&entry.fingerprint, open.holder());
+                if shared.store.effects_in_commit() {
+                    // Nothing of it has happened.
+                    shared.claims().release(&entry.fingerprint, open.holder());
+                } else {
+                    shared.claims().orphan(&entry.fingerprint, open.holder());
+                }
             }
             drop(open.close());
             if units.is_empty() {

@@ -92,6 +92,7 @@ impl Ledger {
 
     /// What a refused record means, and what becomes of its key.
     fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
+        let effect = effect && !self.engine.store().effects_in_commit();
         match &candidate.fingerprint {
             // It happened, and its mark will not come: no copy may be handled for that. What is
             // committed together with its mark has not.

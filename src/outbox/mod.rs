@@ -3,10 +3,17 @@
 
 mod effects;
 mod error;
+mod kafka;
+mod kafka_errors;
 mod outgoing;
 mod outlet;
+mod patience;
+mod round;
+mod settings;
+mod transactional;
 
 pub use self::effects::Outbox;
 pub use self::error::OutboxError;
 pub use self::outgoing::Outgoing;
 pub(crate) use self::outlet::Outlet;
+pub use self::transactional::Transactional;

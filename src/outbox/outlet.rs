@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use super::OutboxError;
+use crate::audit::Finding;
 use crate::source::ClientConfig;
 use crate::source::kafka::Group;
 
 /// Sends what is committed, and the positions with it.
 pub(crate) trait Outlet: Send + Sync {
+    /// What is at fault with its settings, beside the consumer's.
+    fn findings(&self, consumer: &ClientConfig) -> Vec<Finding>;
+
     /// Connects, before the group is joined: with the consumer's own settings, audited, and the
     /// membership that its positions are committed for. Ends what an earlier process has left open.
     ///

@@ -245,7 +245,7 @@ fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
     let stop = Arc::clone(&lane.context().stop);
     let fail = |error| match error {
         // Late: the partition has been taken again since. Its new lane decides about the record.
-        Error::Store(StoreError::Fenced { .. }) if stop.is_set() => {
+        Error::Store(StoreError::Fenced { .. }) if stop.is_set() || shared.is_lost(&stop) => {
             tracing::warn!("{error}");
         }
         error => shared.fail(error),

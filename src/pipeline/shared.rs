@@ -2,15 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
 use super::report::{Counts, Report};
 use super::settings::Settings;
+use super::stop::Stop;
 use crate::engine::Committed;
 use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::Offsets;
+
+/// How long the polling thread may need to hear of a loss.
+const LOST_WAIT: Duration = Duration::from_secs(10);
 
 /// What lanes, committer and polling thread share.
 pub(crate) struct Shared {
@@ -80,6 +85,12 @@ impl Shared {
                 offsets.reached(&done);
             }
         }
+    }
+
+    /// Whether a lane is fenced because its partition is another member's: where transactions carry
+    /// the positions, that may be known before the lane is told to stop, which follows.
+    pub(super) fn is_lost(&self, stop: &Stop) -> bool {
+        self.offsets_sent && stop.sleep(LOST_WAIT)
     }
 
     /// The first failure is the one that is reported; what follows is its echo.

@@ -65,4 +65,12 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     fn summary(&self) -> Summary {
         (**self).summary()
     }
+
+    fn id(&self) -> Option<String> {
+        (**self).id()
+    }
+
+    fn effects_in_commit(&self) -> bool {
+        (**self).effects_in_commit()
+    }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::outbox::OutboxError;
 use crate::record::{NextOffset, TopicPartition};
 
 /// A store's refusal or failure.
@@ -138,6 +139,9 @@ pub enum StoreError {
         /// Why, and what to do.
         reason: String,
     },
+    /// What handlers sent could not be sent, and so nothing is marked.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
     /// A call came in an order that the contract forbids.
     #[error("{0}")]
     Misused(&'static str),

@@ -296,6 +296,19 @@ pub trait Store: Send + Sync + 'static {
 
     /// What to log of it.
     fn summary(&self) -> Summary;
+
+    /// What tells this store from all others, the same whenever it is opened again. By default
+    /// `None`, for a store that keeps nothing of the kind.
+    fn id(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether what handlers do takes effect in the [`commit`](Store::commit), all of it, and nothing
+    /// before: then a record whose commit is refused may be handled again by anybody. By default
+    /// not.
+    fn effects_in_commit(&self) -> bool {
+        false
+    }
 }
 
 /// Whether a stamp's owner is the one that asks.

@@ -328,4 +328,12 @@ impl<S: Store> Store for FaultStore<S> {
     fn summary(&self) -> Summary {
         self.inner.summary()
     }
+
+    fn id(&self) -> Option<String> {
+        self.inner.id()
+    }
+
+    fn effects_in_commit(&self) -> bool {
+        self.inner.effects_in_commit()
+    }
 }

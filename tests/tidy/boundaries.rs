@@ -51,6 +51,8 @@ fn only_the_kafka_source_the_dead_letters_producer_and_the_test_kit_name_rdkafka
         "src/source/kafka/",
         "src/dead_letter/kafka.rs",
         "src/dead_letter/kafka_errors.rs",
+        "src/outbox/kafka.rs",
+        "src/outbox/kafka_errors.rs",
         "src/testkit/",
     ];
     let named = |line: &str| says(line, "rdkafka") || says(line, "rdkafka_sys");

@@ -3,6 +3,7 @@
 use super::{Builder, CONCURRENCY_MAX, DURATION_MAX};
 use crate::audit;
 use crate::dead_letter::is_topic;
+use crate::outbox::Outlet;
 use crate::pipeline::{Ordering, Restore, UNCOMMITTED_RECORDS_MAX};
 
 impl Builder {
@@ -53,10 +54,17 @@ impl Builder {
     }
 
     /// What of the choices is at fault.
-    pub(super) fn findings(&self, sends: bool, transacts: bool) -> Vec<audit::Finding> {
+    pub(super) fn findings(
+        &self,
+        outlet: Option<&dyn Outlet>,
+        transacts: bool,
+    ) -> Vec<audit::Finding> {
         let mut findings = audit::consumer(self.config.config_map());
-        if sends || transacts {
-            findings.extend(self.transaction_findings(sends));
+        if outlet.is_some() || transacts {
+            findings.extend(self.transaction_findings(outlet.is_some()));
+        }
+        if let Some(outlet) = outlet {
+            findings.extend(outlet.findings(&self.config));
         }
         findings.extend(self.letter_findings());
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
@@ -99,7 +107,7 @@ impl Builder {
             );
         }
         for (setting, limit) in [
-            ("commit_within", Some(self.commit_within)),
+            ("commit_within", self.commit_within),
             ("offset_interval", Some(self.offset_interval)),
             ("drain_limit", self.drain_limit),
         ] {

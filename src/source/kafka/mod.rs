@@ -25,7 +25,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use self::commit::Commits;
 use self::context::Context;
-pub(crate) use self::group::Group;
+pub(crate) use self::group::{Group, Standing};
 pub(crate) use self::understood::not_understood;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
