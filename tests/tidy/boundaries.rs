@@ -61,13 +61,18 @@ fn only_the_kafka_source_the_dead_letters_producer_and_the_test_kit_name_rdkafka
 }
 
 #[test]
-fn only_its_own_store_names_sled() {
-    // The store's module has the engine's name.
-    let named = |line: &str| has_any(line, &["sled::", "use sled"]) && !line.contains("self::sled");
-    no_breach(
-        "sled is named elsewhere",
-        &lines_but(&["src/"], &["src/store/sled/"], named),
-    );
+fn only_its_own_store_names_an_engine() {
+    for (engine, room) in [("sled", "src/store/sled/"), ("redb", "src/store/redb/")] {
+        let [path, import] = [format!("{engine}::"), format!("use {engine}")];
+        // The store's module has the engine's name.
+        let modules = [format!("self::{engine}"), format!("crate::store::{engine}")];
+        let named = |line: &str| {
+            has_any(line, &[&*path, &*import])
+                && !modules.iter().any(|module| line.contains(module))
+        };
+        let what = format!("{engine} is named elsewhere");
+        no_breach(&what, &lines_but(&["src/"], &[room], named));
+    }
 }
 
 #[test]

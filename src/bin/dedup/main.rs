@@ -33,7 +33,7 @@ mod args;
 mod error;
 mod files;
 mod index;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 #[path = "../journal/mod.rs"]
 mod journal;
 mod lines;
@@ -45,9 +45,9 @@ mod plain;
 mod run;
 mod seen;
 mod stdin;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 mod store;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 mod stored;
 
 fn main() -> ExitCode {
@@ -64,7 +64,7 @@ fn dispatch() -> Result<(), Error> {
     match args::parse(env::args_os().skip(1), env::var_os)? {
         Command::Help => print(args::HELP),
         Command::Version => print(concat!("dedup ", env!("CARGO_PKG_VERSION"), "\n")),
-        #[cfg(feature = "sled")]
+        #[cfg(any(feature = "sled", feature = "redb"))]
         Command::Store(command) => {
             let text = store::run(&command)?;
             print(&text).map_err(|error| command.unsaid(error))

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::store::directory::{Engine, Failure, Log, files, guarded};
+use crate::store::directory::{Engine, Failure, Log, Record, files, guarded};
 use crate::store::{Durability, StoreError};
 
 /// How long a lock that a closing store still holds is waited for: sled lets go of it on a thread
@@ -121,7 +121,7 @@ impl Log for Sled {
         }
     }
 
-    fn first_from(&self, from: &[u8]) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
+    fn first_from(&self, from: &[u8]) -> Result<Option<Record<sled::IVec>>, StoreError> {
         self.guarded("reading the log", || {
             self.db.range(from..).next().transpose()
         })
