@@ -61,6 +61,17 @@ pub enum StoreError {
         /// What was asked for.
         ours: &'static str,
     },
+    /// A copy is not what was copied.
+    #[error(
+        "the copy at {path} is not what was copied: {what}. It has no stamp, so that nobody opens \
+         it: find out what is wrong with the disk, remove it, and copy again"
+    )]
+    CopyDiffers {
+        /// The copy's directory.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
     /// The store was written in a format that this version does not know.
     #[error(
         "the store at {path} has format {found}, and this version reads formats up to {known}: open \

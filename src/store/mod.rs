@@ -34,7 +34,7 @@ pub use gaps::{Gap, Gaps};
 pub use memory::MemoryStore;
 
 #[cfg(any(feature = "sled", feature = "redb"))]
-pub use self::directory::{DirectoryStore, Engine, Inspection, PartitionState};
+pub use self::directory::{Copied, DirectoryStore, Engine, Inspection, PartitionState};
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::forget::{Forget, Forgotten, Reopened};
 #[cfg(feature = "redb")]

@@ -6,7 +6,7 @@ use super::{CommitUnit, Gaps, Head, Lease, PartitionId, Place, StoreError};
 use crate::record::TopicPartition;
 
 /// One partition's state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
     pub(super) name: TopicPartition,
     pub(super) epoch: u32,

@@ -177,8 +177,11 @@ pub(crate) fn finish(mut child: Child) -> Finished {
 /// The writing end of a pipe that nobody will ever read.
 pub(crate) fn pipe_without_reader() -> ChildStdin {
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
-    let pipe = reader.stdin.take().unwrap();
+    let mut pipe = reader.stdin.take().unwrap();
     reader.wait().unwrap();
+    // A child that another thread is just starting has a copy of the other end until it runs its
+    // own program.
+    eventually("nobody can read", || pipe.write_all(b"x").is_err());
     pipe
 }
 

@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 use idempotent_consumer::store::{Durability, Mark, Store as _};
 
 use crate::files::copy;
+use crate::kept::FIXTURE;
 use crate::model::{at, check, key, open, orders, owner, result, unit};
 
 fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store-v1")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(FIXTURE)
 }
 
 /// How the fixture came to be. A new format gets a fixture beside it, never in its place.
 #[test]
-#[ignore = "writes tests/fixtures/store-v1, once for ever"]
+#[ignore = "writes a directory of tests/fixtures, once for ever"]
 fn write_the_fixture() {
     assert!(!fixture().exists(), "there is one");
     let store = open(&fixture(), Durability::Power).unwrap();

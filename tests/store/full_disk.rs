@@ -6,6 +6,7 @@ use std::path::Path;
 use idempotent_consumer::store::{Durability, Store as _, StoreError};
 
 use crate::child::{self, say};
+use crate::kept::FULL_AT_BLOCKS;
 use crate::model::{check, open, orders, owner, unit};
 
 /// A shell that limits the size of every file to so many blocks (of 512 or 1,024 bytes) and turns
@@ -66,8 +67,7 @@ pub(crate) fn fill(directory: &Path) {
 // C085
 #[test]
 fn a_failed_write_poisons_the_store_and_loses_nothing() {
-    // Within the first of sled's segments, at its border, in the third.
-    for blocks in ["1500", "16384", "40000"] {
+    for blocks in FULL_AT_BLOCKS {
         let parent = tempfile::tempdir().unwrap();
         let mut wrapper = limited(blocks).to_vec();
         wrapper.pop();

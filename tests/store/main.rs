@@ -12,6 +12,7 @@ mod child;
 mod files;
 mod first_format;
 mod full_disk;
+mod kept;
 mod kill;
 mod lock;
 mod model;
@@ -21,3 +22,4 @@ mod size;
 #[path = "../support/skip.rs"]
 mod skip;
 mod sync;
+mod trace;

@@ -1,13 +1,12 @@
 //! Units whose whole content follows from partition and offset, so that one process can check what
 //! another wrote.
 
-use std::path::Path;
-
 use idempotent_consumer::key::Fingerprint;
-use idempotent_consumer::store::{
-    Anchor, CommitUnit, Durability, Entry, Gaps, Lease, Owner, SledStore, Store, StoreError,
-};
+use idempotent_consumer::store::{Anchor, CommitUnit, Entry, Gaps, Lease, Owner, Store as _};
 use idempotent_consumer::{NextOffset, TopicPartition};
+
+use crate::kept::Kept;
+pub(crate) use crate::kept::open;
 
 pub(crate) fn owner() -> Owner {
     Owner {
@@ -19,10 +18,6 @@ pub(crate) fn owner() -> Owner {
 
 pub(crate) fn orders(partition: i32) -> TopicPartition {
     TopicPartition::new("orders", partition)
-}
-
-pub(crate) fn open(path: &Path, durability: Durability) -> Result<SledStore, StoreError> {
-    SledStore::options().durability(durability).open(path)
 }
 
 pub(crate) fn at(offset: i64) -> NextOffset {
@@ -73,7 +68,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
 
 /// Checks that every key below `acknowledged[partition]` is there, that no record is missing on
 /// the way to the head, and that the head is not below.
-pub(crate) fn check(store: &SledStore, acknowledged: &[i64]) -> Result<(), String> {
+pub(crate) fn check(store: &Kept, acknowledged: &[i64]) -> Result<(), String> {
     let heads = store.heads();
     for (partition, acknowledged) in (0_u32..).zip(acknowledged) {
         let head = heads.get(partition as usize).and_then(|(_, head)| *head);

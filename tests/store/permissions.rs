@@ -8,6 +8,7 @@ use std::process::Command;
 use idempotent_consumer::store::{Durability, Store as _};
 
 use crate::child;
+use crate::kept::{DIRECTORIES, FILES};
 use crate::model::{open, orders, unit};
 use crate::skip::cannot_run;
 
@@ -54,10 +55,10 @@ fn a_directory_without_write_permission_is_refused_by_name() {
     let lease = opened.lease(&orders(0)).unwrap();
     opened.commit(&[unit(&lease, 0, 100)]).unwrap();
     drop(opened);
-    for part in ["stamp", "high-water", "lock", "log/db", "log/conf"] {
+    for part in FILES {
         mode(&store.join(part), 0o444);
     }
-    for part in ["log/blobs", "log", ""] {
+    for part in DIRECTORIES {
         mode(&store.join(part), 0o555);
     }
     for path in [&empty, &inside, &store] {
@@ -73,10 +74,10 @@ fn a_directory_without_write_permission_is_refused_by_name() {
         );
     }
     // So that the directory can be removed.
-    for part in ["", "log", "log/blobs"] {
+    for part in DIRECTORIES.iter().rev() {
         mode(&store.join(part), 0o755);
     }
-    for part in ["lock", "high-water", "log/db"] {
+    for part in FILES {
         mode(&store.join(part), 0o644);
     }
     open(&store, Durability::Power).unwrap();

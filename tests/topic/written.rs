@@ -31,7 +31,7 @@ pub(crate) fn all(kafka: &Kafka, topic: &str, count: usize) -> Vec<Line> {
         feed::send(&producer, topic, partition, END, END.as_bytes());
     }
     producer.flush(DEADLINE).unwrap();
-    let text = kafka.tool(
+    let output = kafka.try_tool(
         "kafka-console-consumer.sh",
         &[
             "--topic",
@@ -54,6 +54,10 @@ pub(crate) fn all(kafka: &Kafka, topic: &str, count: usize) -> Vec<Line> {
             "print.key=true",
         ],
     );
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    // A letter's headers are no text.
+    let text = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<_> = text.lines().map(line).collect();
     assert_eq!(lines.len(), count + partitions, "records and ends");
     let (ends, records): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.key == END);

@@ -57,6 +57,25 @@ fn each_rule_has_a_case_for_each_of_its_clients() {
     }
 }
 
+// C088
+#[test]
+fn where_idempotence_was_not_asked_for_the_java_client_is_said_to_drop_it_in_silence() {
+    for silent in [("acks", "1"), ("retries", "0")] {
+        let reasons = |settings: &[(&str, &str)]| -> Vec<_> {
+            let findings = found(Java, settings).into_iter();
+            findings.map(|finding| finding.reason).collect()
+        };
+        let [reason] = reasons(&[silent])[..] else {
+            panic!("{silent:?} is one finding")
+        };
+        assert!(reason.contains("switched off"), "{reason}");
+        let [reason] = reasons(&[silent, IDEMPOTENT])[..] else {
+            panic!("{silent:?} is one finding")
+        };
+        assert!(reason.contains("the client refuses"), "{reason}");
+    }
+}
+
 #[test]
 fn defaults_are_judged_by_their_client() {
     assert_eq!(found(Java, &[]), []);

@@ -16,6 +16,8 @@ const DEFAULT_SEEN: &str = "/root/kafka/seen.txt";
 /// Beside the script's file, and never in its place.
 #[cfg(feature = "sled")]
 const DEFAULT_STORE: &str = "/root/kafka/seen.store";
+#[cfg(feature = "redb")]
+const DEFAULT_REDB_STORE: &str = "/root/kafka/seen.redb";
 const DEFAULT_OUT: &str = "/root/kafka/processed-dedup.txt";
 
 /// A wait is for a writer that is about to finish, not a schedule.
@@ -34,11 +36,13 @@ Options:
       --store KIND    how the lines seen are kept  [default: text]
                       text: in a file, one a line, as the lab's script does
                       sled: in a store directory; out is kept in step with it
-      --seen PATH     where they are kept: a regular file, or with --store sled
-                      a directory; created when missing, though not the
+                      redb: the same, where this build has the feature 'redb'
+      --seen PATH     where they are kept: a regular file, or with a store a
+                      directory; created when missing, though not the
                       directory that it is in
                       [default: /root/kafka/seen.txt,
-                      with --store sled /root/kafka/seen.store]
+                      with --store sled /root/kafka/seen.store,
+                      with --store redb /root/kafka/seen.redb]
       --out PATH      where new lines go: a file, which is appended to, a pipe
                       or a device  [default: /root/kafka/processed-dedup.txt]
       --wait SECONDS  wait up to this long for another dedup that uses a file
@@ -56,7 +60,7 @@ What holds with --store text:
   at the stop, at most 4 MiB and one line, may then be written twice.
   A file that does not end in a newline gets one before anything is appended.
 
-What holds with --store sled:
+What holds with --store sled or redb:
   Lines are recorded in the store, each record atomic and durable, before they
   are appended to the out file. The next start appends what the file lacks of
   them, so a stop at any moment neither loses nor repeats a line.
@@ -78,7 +82,7 @@ Exit codes:
 pub(crate) enum Command {
     Run(Config),
     /// What a consumer's store is asked or told.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     Store(crate::store::Command),
     /// A service between two topics.
     #[cfg(feature = "service")]
@@ -93,6 +97,8 @@ pub(crate) enum Store {
     Text,
     #[cfg(feature = "sled")]
     Sled,
+    #[cfg(feature = "redb")]
+    Redb,
 }
 
 impl Store {
@@ -101,6 +107,8 @@ impl Store {
             Self::Text => DEFAULT_SEEN,
             #[cfg(feature = "sled")]
             Self::Sled => DEFAULT_STORE,
+            #[cfg(feature = "redb")]
+            Self::Redb => DEFAULT_REDB_STORE,
         }
     }
 }
@@ -155,15 +163,15 @@ pub(crate) fn parse(
     resolve(typed, environment).map(Command::Run)
 }
 
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 fn of_store(parser: lexopt::Parser) -> Result<Command, Error> {
     crate::store::parse(parser).map(Command::Store)
 }
 
-#[cfg(not(feature = "sled"))]
+#[cfg(not(any(feature = "sled", feature = "redb")))]
 fn of_store(_: lexopt::Parser) -> Result<Command, Error> {
     Err(Error::Usage(
-        "'dedup store' is not in this build; build with the feature 'sled'".to_owned(),
+        "'dedup store' is not in this build; build with the feature 'sled' or 'redb'".to_owned(),
     ))
 }
 
@@ -209,15 +217,24 @@ fn store(typed: &OsStr) -> Result<Store, Error> {
         Some("text") => Ok(Store::Text),
         #[cfg(feature = "sled")]
         Some("sled") => Ok(Store::Sled),
+        #[cfg(feature = "redb")]
+        Some("redb") => Ok(Store::Redb),
         #[cfg(not(feature = "sled"))]
-        Some("sled") => Err(Error::Usage(
-            "--store sled is not in this build; build with the feature 'sled'".to_owned(),
-        )),
+        Some("sled") => Err(absent("sled")),
+        #[cfg(not(feature = "redb"))]
+        Some("redb") => Err(absent("redb")),
         _ => Err(Error::Usage(format!(
-            "--store takes text or sled, not '{}'",
+            "--store takes text, sled or redb, not '{}'",
             typed.to_string_lossy()
         ))),
     }
+}
+
+#[cfg(not(all(feature = "sled", feature = "redb")))]
+fn absent(kind: &str) -> Error {
+    Error::Usage(format!(
+        "--store {kind} is not in this build; build with the feature '{kind}'"
+    ))
 }
 
 fn wait(typed: &OsStr) -> Result<Duration, Error> {

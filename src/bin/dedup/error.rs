@@ -57,12 +57,12 @@ pub(crate) enum Error {
     Mark { path: PathBuf, source: io::Error },
 
     /// The store, or the file that is kept in step with it.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     #[error(transparent)]
     Journal(#[from] crate::journal::Error),
 
     /// The call of `dedup store` is wrong.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     #[error("{0}; see 'dedup store --help'")]
     StoreUsage(String),
 
@@ -72,20 +72,28 @@ pub(crate) enum Error {
     TopicUsage(String),
 
     /// What was to be forgotten is, and there is no saying so.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     #[error(
         "standard output: cannot write: {0}; what was named is forgotten all the same, see \
          'dedup store show DIR'"
     )]
     ForgottenUnsaid(io::Error),
 
+    /// What was to be copied is, and there is no saying so.
+    #[cfg(any(feature = "sled", feature = "redb"))]
+    #[error(
+        "standard output: cannot write: {0}; the copy is made and checked all the same, see \
+         'dedup store show DIR'"
+    )]
+    CopiedUnsaid(io::Error),
+
     /// A consumer's store in its own words.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     #[error(transparent)]
     Store(idempotent_consumer::store::StoreError),
 
     /// The consumer runs.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     #[error(
         "{path}: in use{by}; stop the consumer first: nobody may be at work on a store that is \
          looked at or changed",
@@ -114,7 +122,7 @@ impl Error {
         match self {
             Self::ReaderGone => 0,
             Self::Usage(_) => 2,
-            #[cfg(feature = "sled")]
+            #[cfg(any(feature = "sled", feature = "redb"))]
             Self::StoreUsage(_) => 2,
             #[cfg(feature = "service")]
             Self::TopicUsage(_) => 2,

@@ -34,7 +34,7 @@ mod args;
 mod error;
 mod files;
 mod index;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 #[path = "../journal/mod.rs"]
 mod journal;
 mod lines;
@@ -46,9 +46,9 @@ mod plain;
 mod run;
 mod seen;
 mod stdin;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 mod store;
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
 mod stored;
 #[cfg(feature = "service")]
 mod topic;
@@ -72,7 +72,7 @@ fn dispatch() -> Result<ExitCode, Error> {
         Command::Topic(topic::Command::Help) => print(topic::HELP)?,
         #[cfg(feature = "service")]
         Command::Topic(topic::Command::Run(typed)) => return Ok(topic::run(typed)),
-        #[cfg(feature = "sled")]
+        #[cfg(any(feature = "sled", feature = "redb"))]
         Command::Store(command) => {
             let text = store::run(&command)?;
             print(&text).map_err(|error| command.unsaid(error))?;

@@ -55,7 +55,7 @@ impl Output {
 
     /// The file, where its content is this program's own to keep. What the shell redirected is
     /// not: `> new` begins an empty one at each call.
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     pub(crate) fn kept(&self) -> Option<&File> {
         self.readable().filter(|_| !self.is_stdout)
     }

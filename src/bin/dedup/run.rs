@@ -2,8 +2,8 @@
 
 use std::{fmt, time::Instant};
 
-#[cfg(feature = "sled")]
-use crate::stored::Stored;
+#[cfg(any(feature = "sled", feature = "redb"))]
+use crate::stored::{self, Stored};
 use crate::{
     args::{Config, Store},
     error::Error,
@@ -77,7 +77,12 @@ pub(crate) fn run(config: &Config) -> Result<Summary, Error> {
         }
         #[cfg(feature = "sled")]
         Store::Sled => {
-            let state = Stored::open(config, &stdin)?;
+            let state = Stored::open(config, stored::sled, &stdin)?;
+            filter(stdin, state)?
+        }
+        #[cfg(feature = "redb")]
+        Store::Redb => {
+            let state = Stored::open(config, stored::redb, &stdin)?;
             filter(stdin, state)?
         }
     };

@@ -121,7 +121,7 @@ impl Seen {
 /// # Errors
 /// Where it cannot be the seen file.
 pub(crate) fn check(path: &Path) -> Result<(), Error> {
-    #[cfg(feature = "sled")]
+    #[cfg(any(feature = "sled", feature = "redb"))]
     if path.join("stamp").exists() {
         return Err(Error::Refused {
             path: path.to_path_buf(),

@@ -7,10 +7,18 @@
 //!
 //! [`journal`]: crate::journal
 
+use std::{path::Path, sync::Arc};
+
+#[cfg(feature = "redb")]
+use idempotent_consumer::store::RedbStore;
+#[cfg(feature = "sled")]
+use idempotent_consumer::store::SledStore;
+use idempotent_consumer::store::{Store, StoreError};
+
 use crate::{
     args::Config,
     error::Error,
-    journal::{self, Book, Journal, Program},
+    journal::{self, Book, Journal, Open, Program},
     output::{self, Output},
     place,
     run::State,
@@ -18,19 +26,25 @@ use crate::{
     stdin::Stdin,
 };
 
-/// The owner in the store's stamp.
-const PROGRAM: Program = Program {
-    name: "dedup",
-    when_in_use: "let it finish, or use --wait SECONDS",
-};
-
-const NOT_A_STORE: &str = "is a text file of marks: leave out --store sled";
+const NOT_A_STORE: &str = "is a text file of marks: leave out --store";
 
 /// The lines of every stream: there is no place that they could be missing from.
 const STREAM: Book = Book {
     number: 1,
     keeps_lines: false,
 };
+
+/// A store in sled.
+#[cfg(feature = "sled")]
+pub(crate) fn sled(directory: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(SledStore::open(directory)?))
+}
+
+/// A store in redb.
+#[cfg(feature = "redb")]
+pub(crate) fn redb(directory: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(RedbStore::open(directory)?))
+}
 
 pub(crate) struct Stored {
     journal: Journal,
@@ -39,7 +53,12 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// Opens the store and brings the out file to the length that it knows.
-    pub(crate) fn open(config: &Config, stdin: &Stdin) -> Result<Self, Error> {
+    pub(crate) fn open(config: &Config, kind: Open, stdin: &Stdin) -> Result<Self, Error> {
+        let program = Program {
+            name: "dedup",
+            when_in_use: "let it finish, or use --wait SECONDS",
+            open: kind,
+        };
         place::store(&config.seen, "--seen or DEDUP_SEEN", NOT_A_STORE)?;
         let (out, mut journal) = if output::check(&config.out, stdin)? {
             let out = open_out(config)?;
@@ -47,11 +66,11 @@ impl Stored {
                 journal::refuse_without_store(file, out.path(), &config.seen)?;
             }
             let book = out.kept().map_or(STREAM, |_| journal::FILE);
-            let journal = Journal::open(&config.seen, PROGRAM, book, config.wait)?;
+            let journal = Journal::open(&config.seen, program, book, config.wait)?;
             (out, journal)
         } else {
             // A store that refuses must not leave a new, empty out file behind.
-            let journal = Journal::open(&config.seen, PROGRAM, journal::FILE, config.wait)?;
+            let journal = Journal::open(&config.seen, program, journal::FILE, config.wait)?;
             let out = open_out(config)?;
             if out.kept().is_none() {
                 return Err(Error::Refused {

@@ -29,7 +29,7 @@ use std::{
 use idempotent_consumer::{
     engine::{Engine, Look},
     key::Scope,
-    store::{Owner, SledStore, StoreError},
+    store::{Owner, Store, StoreError},
 };
 
 use self::tape::{Place, Record, Tape};
@@ -61,7 +61,12 @@ pub(crate) struct Program {
     pub(crate) name: &'static str,
     /// What to do when another process has the store.
     pub(crate) when_in_use: &'static str,
+    /// What the store is kept in.
+    pub(crate) open: Open,
 }
+
+/// Opens the store in a directory, or makes a new one.
+pub(crate) type Open = fn(&Path) -> Result<Arc<dyn Store>, StoreError>;
 
 /// Which lines of a store are meant. All share their keys: a line that was handed over in one way
 /// is not handed over in another.
@@ -104,13 +109,13 @@ impl Journal {
         wait: Duration,
     ) -> Result<Self, Error> {
         let translate = |error| Error::of_store(error, program);
-        let store = open_store(directory, wait).map_err(translate)?;
+        let store = open_store(program.open, directory, wait).map_err(translate)?;
         let owner = Owner {
             group: program.name.to_owned(),
             recipe: "line".to_owned(),
             scope: "topic".to_owned(),
         };
-        let engine = Engine::new(Arc::new(store), &owner, Scope::Topic).map_err(translate)?;
+        let engine = Engine::new(store, &owner, Scope::Topic).map_err(translate)?;
         let lines = Tape::take(&engine, Place::new("lines", book.number))?;
         Ok(Self {
             engine,
@@ -238,10 +243,10 @@ fn content(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
-fn open_store(directory: &Path, wait: Duration) -> Result<SledStore, StoreError> {
+fn open_store(open: Open, directory: &Path, wait: Duration) -> Result<Arc<dyn Store>, StoreError> {
     let started = Instant::now();
     loop {
-        match SledStore::open(directory) {
+        match open(directory) {
             Err(StoreError::Locked { .. }) if started.elapsed() < wait => thread::sleep(RETRY),
             opened => return opened,
         }

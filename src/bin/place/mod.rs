@@ -70,7 +70,11 @@ pub(crate) fn file(path: &Path, names: &str) -> Result<Option<Metadata>, Refusal
 /// # Errors
 /// Where it is no directory, and where the directory that it would be in is missing: a mistyped
 /// path or a disk that is not mounted must not begin an empty store.
-#[cfg(feature = "sled")]
+#[cfg(any(feature = "sled", feature = "redb"))]
+#[cfg_attr(
+    not(feature = "sled"),
+    allow(dead_code, reason = "ship-process keeps its state in sled alone")
+)]
 pub(crate) fn store(path: &Path, names: &str, not_a_directory: &str) -> Result<(), Refusal> {
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => Ok(()),

@@ -3,8 +3,9 @@
 //! The store comes before the file, see [`journal`](crate::journal): a crash between the two
 //! leaves an order that is recorded and not appended, and the next start appends it.
 
-use std::{fs::File, io, path::Path, time::Duration};
+use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
 
+use idempotent_consumer::store::SledStore;
 use rustix::{
     fs::{FlockOperation, flock},
     io::Errno,
@@ -22,6 +23,7 @@ use crate::{
 const PROGRAM: Program = Program {
     name: "ship-process",
     when_in_use: "let it finish",
+    open: |directory| Ok(Arc::new(SledStore::open(directory)?)),
 };
 
 /// Opens the store and brings the processed file to the length that it knows.

@@ -2,6 +2,8 @@
 //! and the marks are there together, or not at all.
 
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

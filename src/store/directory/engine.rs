@@ -8,6 +8,9 @@ use crate::store::StoreError;
 /// crate to implement, and has nothing to call.
 pub trait Engine: Log {}
 
+/// A key and its value.
+pub(crate) type Record<B> = (B, B);
+
 /// Records in the order of their keys. Errors name the path; a panic of the engine is one of them.
 pub trait Log: Sized + Send + Sync + 'static {
     /// In stamps and messages.
@@ -28,7 +31,7 @@ pub trait Log: Sized + Send + Sync + 'static {
     ) -> Result<(), StoreError>;
 
     /// The first record at or behind `from`, of those that were hardened.
-    fn first_from(&self, from: &[u8]) -> Result<Option<(Self::Bytes, Self::Bytes)>, StoreError>;
+    fn first_from(&self, from: &[u8]) -> Result<Option<Record<Self::Bytes>>, StoreError>;
 
     /// Adds a record or replaces it, each as a whole.
     fn insert(&self, key: &[u8], value: Vec<u8>) -> Result<(), StoreError>;

@@ -7,6 +7,8 @@ use crate::store::{Gaps, Head, Owner};
 /// A store as it lies on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
+    /// What its log is kept in: `sled` or `redb`.
+    pub engine: &'static str,
     /// Whose it is, `None` where no consumer has used it yet.
     pub owner: Option<Owner>,
     /// The id of the Kafka cluster whose offsets it knows.
@@ -39,6 +41,7 @@ impl<E: Engine> DirectoryStore<E> {
         let state = self.state();
         let partitions = state.partitions.iter().zip(&state.marks);
         Inspection {
+            engine: E::NAME,
             owner: state.stamp.owner(),
             cluster_id: state.stamp.cluster_id.clone(),
             keys: self.index.len() as u64,

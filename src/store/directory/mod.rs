@@ -1,6 +1,7 @@
 //! A store in a directory: a commit log in some engine, and beside it what the engine is checked
 //! against on opening.
 
+pub(super) mod copy;
 mod engine;
 pub(super) mod files;
 mod forget;
@@ -13,8 +14,9 @@ mod state;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use self::copy::Copied;
 pub use self::engine::Engine;
-pub(super) use self::engine::{Failure, Log, guarded};
+pub(super) use self::engine::{Failure, Log, Record, guarded};
 use self::high_water::HighWater;
 pub use self::inspect::{Inspection, PartitionState};
 use self::stamp::Stamp;

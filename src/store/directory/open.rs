@@ -16,7 +16,7 @@ use crate::store::format::Logged;
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Opens the store at `directory`, or makes one where there is nothing and `create` says so. `log`
-/// opens the log at a path, or makes it; it gets the store's lock to do so.
+/// opens the log at a path, or makes it.
 pub(in crate::store) fn open<E: Engine>(
     directory: &Path,
     durability: Durability,
@@ -42,6 +42,17 @@ pub(in crate::store) fn open<E: Engine>(
     // Before the lock, which would leave a file in a directory that is somebody else's.
     refuse_foreign(&paths)?;
     let lock = files::Lock::take(directory, &paths.lock)?;
+    open_locked(paths, lock, durability, log)
+}
+
+/// Opens what lies at `paths`, or begins it.
+pub(super) fn open_locked<E: Engine>(
+    paths: Paths,
+    lock: files::Lock,
+    durability: Durability,
+    log: impl FnOnce(&Path) -> Result<E, StoreError>,
+) -> Result<DirectoryStore<E>, StoreError> {
+    let directory = paths.directory.as_path();
     let mut stamp = match Stamp::read(directory, &paths.stamp)? {
         Some(stamp) => stamp,
         None => begin::<E>(&paths)?,

@@ -12,13 +12,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use redb::{Builder, Database, DatabaseError, StorageError, TableDefinition, WriteTransaction};
 
 use super::backend::Bounded;
-use crate::store::directory::{Engine, Failure, Log, files, guarded};
+use crate::store::directory::{Engine, Failure, Log, Record, files, guarded};
 use crate::store::{Durability, StoreError};
 
 const NAME: &str = "redb";
 pub(super) const RECORDS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("records");
 
 type Bytes = Vec<u8>;
+
+/// Any error of redb's. Boxed, since they are large.
+#[derive(Debug)]
+struct Fault(Box<redb::Error>);
+
+impl<E: Into<redb::Error>> From<E> for Fault {
+    fn from(error: E) -> Self {
+        Self(Box::new(error.into()))
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// A log in redb.
 pub struct Redb {
@@ -63,8 +79,8 @@ impl Redb {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn db(&self) -> Result<&Database, redb::Error> {
-        self.db.as_ref().ok_or(redb::Error::PreviousIo)
+    fn db(&self) -> Result<&Database, Fault> {
+        self.db.as_ref().ok_or(StorageError::PreviousIo.into())
     }
 
     fn commit(&self, durability: redb::Durability) -> Result<(), StoreError> {
@@ -82,7 +98,7 @@ impl Redb {
     fn guarded<T>(
         &self,
         operation: &'static str,
-        call: impl FnOnce() -> Result<T, redb::Error>,
+        call: impl FnOnce() -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
         guarded(NAME, operation, call)
             .map_err(|failure| files::failed(&self.path, operation)(failure))
@@ -122,7 +138,7 @@ fn create(path: &Path, builder: &Builder) -> Result<(), StoreError> {
         .mode(0o600)
         .open(&new)
         .map_err(files::unusable(&new))?;
-    let make = || -> Result<(), redb::Error> {
+    let make = || -> Result<(), Fault> {
         let db = builder.create_file(file)?;
         let transaction = db.begin_write()?;
         transaction.open_table(RECORDS)?;
@@ -152,7 +168,7 @@ fn open(path: &Path, file: File, builder: &mut Builder) -> Result<Database, Stor
             tracing::warn!(path = %path.display(), "redb's list of free pages was wrong, and was made anew");
         }
     }
-    let table = guarded(NAME, "opening the log", || -> Result<(), redb::Error> {
+    let table = guarded(NAME, "opening the log", || -> Result<(), Fault> {
         db.begin_read()?.open_table(RECORDS)?;
         Ok(())
     });
@@ -192,7 +208,7 @@ impl Log for Redb {
     ) -> Result<(), StoreError> {
         const READING: &str = "reading the log";
         let damaged = |failure: Failure<_>| files::damaged(&self.path, failure.to_string());
-        let begin = || -> Result<_, redb::Error> {
+        let begin = || -> Result<_, Fault> {
             let table = self.db()?.begin_read()?.open_table(RECORDS)?;
             Ok(table.range::<&[u8]>(..)?)
         };
@@ -206,7 +222,7 @@ impl Log for Redb {
         }
     }
 
-    fn first_from(&self, from: &[u8]) -> Result<Option<(Bytes, Bytes)>, StoreError> {
+    fn first_from(&self, from: &[u8]) -> Result<Option<Record<Bytes>>, StoreError> {
         self.guarded("reading the log", || {
             let table = self.db()?.begin_read()?.open_table(RECORDS)?;
             owned(table.range(from..)?.next())
@@ -253,7 +269,7 @@ type Guard<'a> = redb::AccessGuard<'a, &'static [u8]>;
 /// A record's bytes: they are read here, under the guard, since a damaged page may panic.
 fn owned(
     next: Option<Result<(Guard<'_>, Guard<'_>), StorageError>>,
-) -> Result<Option<(Bytes, Bytes)>, redb::Error> {
+) -> Result<Option<Record<Bytes>>, Fault> {
     let Some(record) = next else {
         return Ok(None);
     };

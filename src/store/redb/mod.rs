@@ -8,7 +8,7 @@ pub(super) mod raw;
 use std::path::Path;
 
 use self::log::Redb;
-use super::directory::{DirectoryStore, open};
+use super::directory::{Copied, DirectoryStore, Engine, copy, open};
 use super::{Durability, StoreError};
 
 /// A directory with its log in redb 2.6: what the engine is maintained and checksums every page.
@@ -86,6 +86,40 @@ impl RedbOptions {
         open::open(directory.as_ref(), self.durability, self.create, |log| {
             Redb::open(log, self.durability, self.cache_bytes)
         })
+    }
+
+    /// Copies a store into a new one at `directory`, which must be empty or not there. Nothing of
+    /// the source is changed; both must not be used as the same store afterwards.
+    ///
+    /// The copy holds the same records, byte for byte, owner, hash key, heads, gaps and doubt. It
+    /// is opened again and compared with the source before it counts as a store; an end in the
+    /// middle leaves a directory that is refused. Both indexes are in memory meanwhile. What is
+    /// copied is on the device when this returns, whatever the durability.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] for a directory that holds something,
+    /// [`StoreError::CopyDiffers`], or where the source cannot be read or the copy not be written.
+    pub fn copy_from<E: Engine>(
+        &self,
+        source: &DirectoryStore<E>,
+        directory: impl AsRef<Path>,
+    ) -> Result<Copied, StoreError> {
+        copy::copy(source, directory.as_ref(), |log| {
+            Redb::open(log, Durability::Power, self.cache_bytes)
+        })
+    }
+
+    /// What [`copy_from`](RedbOptions::copy_from) would copy. Nothing is written.
+    ///
+    /// # Errors
+    /// [`StoreError::Unusable`] for a directory that holds something, or where the source cannot be
+    /// read.
+    pub fn plan_copy<E: Engine>(
+        &self,
+        source: &DirectoryStore<E>,
+        directory: impl AsRef<Path>,
+    ) -> Result<Copied, StoreError> {
+        copy::plan(source, directory.as_ref())
     }
 }
 

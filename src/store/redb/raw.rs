@@ -1,22 +1,32 @@
 //! What the suite of stores in directories wants to know of redb.
 
-use std::ops::Range;
 use std::path::Path;
 
 use redb::ReadableTable as _;
 
 use super::log::{RECORDS, Redb};
 use super::{Durability, RedbStore, StoreError};
-use crate::store::directory::Log as _;
+use crate::store::directory::{Copied, DirectoryStore, Engine, Log as _};
 
 pub(in crate::store) type Kept = RedbStore;
 
 pub(in crate::store) const DURABILITIES: &[Durability] = &[Durability::Power, Durability::Process];
-/// The header and the two commit slots, which redb believes in part without a checksum.
-pub(in crate::store) const HEADER: Range<u64> = 0..320;
+
+/// Places in its file that are each worth a trial of their own: the header, which redb believes
+/// without a checksum, and some of the two commit slots behind it.
+pub(in crate::store) fn header() -> impl Iterator<Item = u64> {
+    (0..40).chain((40..320).step_by(9))
+}
 
 pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept, StoreError> {
     RedbStore::options().durability(durability).open(path)
+}
+
+pub(in crate::store) fn copy_from<E: Engine>(
+    source: &DirectoryStore<E>,
+    to: &Path,
+) -> Result<Copied, StoreError> {
+    RedbStore::options().copy_from(source, to)
 }
 
 /// redb itself.

@@ -7,12 +7,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::store::directory::{Engine, Failure, Log, files, guarded};
+use crate::store::directory::{Engine, Failure, Log, Record, files, guarded};
 use crate::store::{Durability, StoreError};
 
 /// How long a lock that a closing store still holds is waited for: sled lets go of it on a thread
 /// of its own, a little after its last handle is dropped.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
+const LOCK_WAIT: Duration = Duration::from_secs(2);
 /// Four items must fit a segment, else sled writes an item to a file of its own that `flush` does
 /// not cover. A node holds up to 17 records before it splits, and a unit is bounded by
 /// `UNIT_BYTES_MAX`: 17 of them stay below the quarter of 8 MiB.
@@ -121,7 +121,7 @@ impl Log for Sled {
         }
     }
 
-    fn first_from(&self, from: &[u8]) -> Result<Option<(sled::IVec, sled::IVec)>, StoreError> {
+    fn first_from(&self, from: &[u8]) -> Result<Option<Record<sled::IVec>>, StoreError> {
         self.guarded("reading the log", || {
             self.db.range(from..).next().transpose()
         })

@@ -1,21 +1,30 @@
 //! What the suite of stores in directories wants to know of sled.
 
-use std::ops::Range;
 use std::path::Path;
 
 use super::log::{SEGMENT_BYTES, Sled};
 use super::{Durability, SledStore, StoreError};
-use crate::store::directory::Log as _;
+use crate::store::directory::{Copied, DirectoryStore, Engine, Log as _};
 
 pub(in crate::store) type Kept = SledStore;
 
 pub(in crate::store) const DURABILITIES: &[Durability] =
     &[Durability::Power, Durability::Process, Durability::None];
-/// Bytes of its file of which each by itself is worth a trial.
-pub(in crate::store) const HEADER: Range<u64> = 0..0;
+
+/// Places in its files that are each worth a trial of their own: none.
+pub(in crate::store) fn header() -> impl Iterator<Item = u64> {
+    std::iter::empty()
+}
 
 pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept, StoreError> {
     SledStore::options().durability(durability).open(path)
+}
+
+pub(in crate::store) fn copy_from<E: Engine>(
+    source: &DirectoryStore<E>,
+    to: &Path,
+) -> Result<Copied, StoreError> {
+    SledStore::options().copy_from(source, to)
 }
 
 /// sled itself, with the store's settings.

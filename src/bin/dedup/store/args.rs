@@ -10,14 +10,19 @@ use std::{
 use idempotent_consumer::{TopicPartition, store::Forget};
 use lexopt::Arg::{Long, Short, Value};
 
+use super::spec::{Kind, Spec};
 use crate::error::Error;
 
 pub(crate) const HELP: &str = "\
-Usage: dedup store show DIR
-       dedup store forget DIR WHAT --topic TOPIC [--partition NUMBER] [--yes]
+Usage: dedup store show STORE
+       dedup store forget STORE WHAT --topic TOPIC [--partition NUMBER] [--yes]
+       dedup store copy --from STORE --to KIND:DIR [--yes]
 
-Looks at a consumer's store, or has it forget what was done, so that a
-corrected handler gets those records once more. Stop the consumer first.
+Looks at a consumer's store; has it forget what was done, so that a corrected
+handler gets those records once more; or copies it into a new one, mostly of
+the other kind. Stop the consumer first.
+
+STORE is the store's directory, or with its kind sled:DIR or redb:DIR.
 
 WHAT is one of:
       --key KEY                 a key, as the recipe finds it in a record
@@ -27,6 +32,10 @@ WHAT is one of:
       --all                     all of the topic, or of one partition
 
 Options:
+      --from STORE        the store to be copied; nothing of it is changed
+      --to KIND:DIR       what it is copied into, sled:DIR or redb:DIR; DIR must
+                          be empty or not there. Keys, results, positions and
+                          hash key are the same, which is checked
       --topic TOPIC       the topic
       --partition NUMBER  one partition of it; with a key only where the store
                           has scope partition
@@ -48,11 +57,16 @@ Exit codes:
 pub(crate) enum Command {
     Help,
     Show {
-        directory: PathBuf,
+        store: Spec,
     },
     Forget {
-        directory: PathBuf,
+        store: Spec,
         forget: Forget,
+        yes: bool,
+    },
+    Copy {
+        from: Spec,
+        to: (Kind, PathBuf),
         yes: bool,
     },
 }
@@ -64,6 +78,7 @@ impl Command {
             (Self::Forget { yes: true, .. }, Error::Io { source, .. }) => {
                 Error::ForgottenUnsaid(source)
             }
+            (Self::Copy { yes: true, .. }, Error::Io { source, .. }) => Error::CopiedUnsaid(source),
             (_, error) => error,
         }
     }
@@ -79,6 +94,8 @@ enum What {
 
 #[derive(Default)]
 struct Typed {
+    from: Option<OsString>,
+    to: Option<OsString>,
     what: Option<What>,
     topic: Option<String>,
     partition: Option<i32>,
@@ -112,6 +129,14 @@ pub(crate) fn parse(mut parser: lexopt::Parser) -> Result<Command, Error> {
         match arg {
             Short('h') | Long("help") => return Ok(Command::Help),
             Value(word) if words.len() < 2 => words.push(word),
+            Long("from") => {
+                let from = value(&mut parser)?;
+                once("--from", typed.from.replace(from).is_some())?;
+            }
+            Long("to") => {
+                let to = value(&mut parser)?;
+                once("--to", typed.to.replace(to).is_some())?;
+            }
             Long("topic") => {
                 let topic = name("--topic", value(&mut parser)?)?;
                 once("--topic", typed.topic.replace(topic).is_some())?;
@@ -143,21 +168,50 @@ fn resolve(
     directory: Option<OsString>,
     typed: Typed,
 ) -> Result<Command, Error> {
+    let named = typed.what.is_some() || typed.topic.is_some() || typed.partition.is_some();
+    let copied = typed.from.is_some() || typed.to.is_some();
     let verb = verb.unwrap_or_default();
-    if verb != "show" && verb != "forget" {
-        return Err(wrong("the word behind 'store' is show or forget"));
-    }
-    let directory = directory
-        .filter(|directory| !directory.is_empty())
-        .map(PathBuf::from)
-        .ok_or_else(|| wrong("the directory of the store is missing"))?;
-    if verb == "show" {
-        let named = typed.what.is_some() || typed.topic.is_some() || typed.partition.is_some();
-        if named || typed.yes {
-            return Err(wrong("show takes a directory and nothing else"));
+    if verb == "copy" {
+        if named || directory.is_some() {
+            return Err(wrong("copy takes --from, --to and --yes, and nothing else"));
         }
-        return Ok(Command::Show { directory });
+        return copy(typed);
     }
+    if verb != "show" && verb != "forget" {
+        return Err(wrong("the word behind 'store' is show, forget or copy"));
+    }
+    if copied {
+        return Err(wrong("--from and --to are for copy"));
+    }
+    let store = spec(directory.unwrap_or_default())?;
+    if verb == "show" {
+        if named || typed.yes {
+            return Err(wrong("show takes a store and nothing else"));
+        }
+        return Ok(Command::Show { store });
+    }
+    forget(store, typed)
+}
+
+fn copy(typed: Typed) -> Result<Command, Error> {
+    let missing = |flag| move || wrong(&format!("{flag} is missing"));
+    let from = spec(typed.from.ok_or_else(missing("--from"))?)?;
+    let to = spec(typed.to.ok_or_else(missing("--to"))?)?;
+    let kind = to.kind.ok_or_else(|| {
+        wrong("--to takes sled:DIR or redb:DIR: a new store does not say what it is")
+    })?;
+    Ok(Command::Copy {
+        from,
+        to: (kind, to.directory),
+        yes: typed.yes,
+    })
+}
+
+fn spec(typed: OsString) -> Result<Spec, Error> {
+    Spec::parse(typed).map_err(|what| wrong(&what))
+}
+
+fn forget(store: Spec, typed: Typed) -> Result<Command, Error> {
     let topic = typed
         .topic
         .ok_or_else(|| wrong("--topic is missing: keys belong to a topic"))?;
@@ -180,11 +234,7 @@ fn resolve(
         }
     };
     let yes = typed.yes;
-    Ok(Command::Forget {
-        directory,
-        forget,
-        yes,
-    })
+    Ok(Command::Forget { store, forget, yes })
 }
 
 fn within(forget: Forget, partition: Option<TopicPartition>) -> Forget {

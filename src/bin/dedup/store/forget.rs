@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use idempotent_consumer::store::{Forget, Forgotten, Inspection, SledStore};
+use idempotent_consumer::store::{DirectoryStore, Engine, Forget, Forgotten, Inspection};
 
 use super::show;
 use crate::error::Error;
@@ -10,9 +10,9 @@ use crate::error::Error;
 /// Programs whose store is kept in step with a file, byte by byte.
 const OF_LINES: [&str; 2] = ["dedup", "ship-process"];
 
-pub(super) fn run(
+pub(super) fn run<E: Engine>(
     directory: &Path,
-    store: SledStore,
+    store: DirectoryStore<E>,
     forget: &Forget,
     yes: bool,
 ) -> Result<String, Error> {

@@ -1,43 +1,44 @@
-//! `dedup store`: a consumer's store, looked at and made to forget.
+//! `dedup store`: a consumer's store, looked at, made to forget, copied.
 
-use std::{io, path::Path};
-
-use idempotent_consumer::store::{SledStore, StoreError};
+use idempotent_consumer::store::{DirectoryStore, Engine};
 
 pub(crate) use self::args::{Command, HELP, parse};
+use self::spec::Opened;
 use crate::error::Error;
 
 mod args;
+mod copy;
 mod forget;
 mod show;
+mod spec;
 
 /// Does what was asked for and says what came of it.
 ///
 /// # Errors
 /// Where the store cannot be used, or does not have what is to be forgotten.
 pub(crate) fn run(command: &Command) -> Result<String, Error> {
-    match command {
-        Command::Help => Ok(HELP.to_owned()),
-        Command::Show { directory } => Ok(show::text(directory, &open(directory)?.inspect())),
-        Command::Forget {
-            directory,
-            forget,
-            yes,
-        } => forget::run(directory, open(directory)?, forget, *yes),
+    let spec = match command {
+        Command::Help => return Ok(HELP.to_owned()),
+        Command::Show { store } | Command::Forget { store, .. } => store,
+        Command::Copy { from, .. } => from,
+    };
+    match spec.open()? {
+        #[cfg(feature = "sled")]
+        Opened::Sled(store) => on(*store, command),
+        #[cfg(feature = "redb")]
+        Opened::Redb(store) => on(*store, command),
     }
 }
 
-/// Opens a store that is there: a mistyped path must not begin one.
-fn open(directory: &Path) -> Result<SledStore, Error> {
-    match SledStore::options().create(false).open(directory) {
-        Ok(store) => Ok(store),
-        Err(StoreError::Unusable { path, source }) if source.kind() == io::ErrorKind::NotFound => {
-            Err(Error::Refused {
-                path,
-                reason: "there is no store; name the directory that the consumer opens",
-            })
-        }
-        Err(StoreError::Locked { path, by }) => Err(Error::StoreInUse { path, by }),
-        Err(error) => Err(Error::Store(error)),
+fn on<E: Engine>(store: DirectoryStore<E>, command: &Command) -> Result<String, Error> {
+    match command {
+        Command::Help => Ok(HELP.to_owned()),
+        Command::Show { store: spec } => Ok(show::text(&spec.directory, &store.inspect())),
+        Command::Forget {
+            store: spec,
+            forget,
+            yes,
+        } => forget::run(&spec.directory, store, forget, *yes),
+        Command::Copy { from, to, yes } => copy::run(from, &store, (to.0, &to.1), *yes),
     }
 }

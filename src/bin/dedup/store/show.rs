@@ -8,8 +8,9 @@ pub(super) fn text(directory: &Path, store: &Inspection) -> String {
     let nobody = "(no consumer has used it yet)";
     let owner = store.owner.as_ref();
     let mut text = format!(
-        "store:   {}\ngroup:   {}\nrecipe:  {}\nscope:   {}\ncluster: {}\nkeys:    {}\n",
+        "store:   {}\nengine:  {}\ngroup:   {}\nrecipe:  {}\nscope:   {}\ncluster: {}\nkeys:    {}\n",
         directory.display(),
+        store.engine,
         owner.map_or(nobody, |owner| &owner.group),
         owner.map_or(nobody, |owner| &owner.recipe),
         owner.map_or(nobody, |owner| &owner.scope),

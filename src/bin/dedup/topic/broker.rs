@@ -160,11 +160,9 @@ fn reaching(kafka: &ClientConfig) -> ClientConfig {
     config
 }
 
+/// The setting is named, its value is not: under a mistyped name it may be a password.
 fn refused(error: &KafkaError) -> Error {
     Error::Client(match error {
-        KafkaError::ClientConfig(_, what, name, value) if value.is_empty() => {
-            format!("{name}: {what}")
-        }
         KafkaError::ClientConfig(_, what, name, _) => format!("{name}: {what}"),
         other => other.to_string(),
     })

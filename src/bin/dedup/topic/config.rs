@@ -47,8 +47,6 @@ pub(super) struct Config {
     pub(super) commit_within: Duration,
     pub(super) drain_limit: Option<Duration>,
     pub(super) listen: Option<SocketAddr>,
-    pub(super) format: Format,
-    pub(super) level: Level,
     /// Where the brokers are, the group, and whatever the user set of librdkafka's.
     pub(super) kafka: ClientConfig,
     /// What is worth a warning, once there is somebody to tell.
@@ -75,7 +73,6 @@ impl Config {
         if !missing.is_empty() {
             return Err(Error::Usage(format!("missing: {}", missing.join(", "))));
         }
-        let (format, level) = log(settings)?;
         let (from, to) = (topic(settings, "from")?, topic(settings, "to")?);
         differ(settings, "to", &to, "--from", &from)?;
         let dead_letter = match settings.ours.get("dead-letter") {
@@ -102,8 +99,6 @@ impl Config {
                 .map_or(COMMIT_WITHIN, Duration::from_millis),
             drain_limit: number(settings, "drain-seconds", 1, 3_600)?.map(Duration::from_secs),
             listen: settings.ours.get("listen").map(listen).transpose()?,
-            format,
-            level,
             kafka: kafka(settings)?,
             warnings: warnings(settings),
         })

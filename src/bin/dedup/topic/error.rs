@@ -43,8 +43,32 @@ pub(super) enum Error {
     #[error("{topic}: {reason}")]
     Topic { topic: String, reason: String },
 
-    #[error(transparent)]
+    #[error("{}", said(.0))]
     Consumer(#[from] idempotent_consumer::Error),
+}
+
+/// The library's words name what a program would call; here it is a flag.
+fn said(error: &idempotent_consumer::Error) -> String {
+    use idempotent_consumer::Error::{Handler, MissingKey, Mismatch};
+
+    const STAYS: &str = "The record is not marked and its offset not committed: it comes again at \
+                         the next start";
+    match error {
+        Handler { at, source, .. } => format!(
+            "{at} cannot be written: {source}. {STAYS}. To have such records set aside, and those \
+             behind them written, name a topic with --dead-letter"
+        ),
+        MissingKey { at, source } => format!(
+            "{at} has no key ({source}). {STAYS}. Have such records set aside with --dead-letter \
+             TOPIC, or written unprotected with --missing-key pass"
+        ),
+        Mismatch { at, first } => format!(
+            "{at} has the key of {first}, but another value: two records under one key. {STAYS}. \
+             Have such records set aside with --dead-letter TOPIC, or, only if the producer's \
+             copies differ by nature, dropped with --mismatch drop"
+        ),
+        other => other.to_string(),
+    }
 }
 
 impl Error {

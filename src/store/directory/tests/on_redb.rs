@@ -1,4 +1,6 @@
-use crate::store::redb::raw::{DURABILITIES, HEADER, Kept, Raw, open};
+use crate::store::redb::raw::{DURABILITIES, Kept, Raw, copy_from, header, open};
+#[cfg(feature = "sled")]
+use crate::store::sled::raw as other;
 
 #[path = "suite/mod.rs"]
 #[allow(clippy::duplicate_mod, reason = "that is what it is for")]

@@ -1,4 +1,6 @@
-use crate::store::sled::raw::{DURABILITIES, HEADER, Kept, Raw, open};
+#[cfg(feature = "redb")]
+use crate::store::redb::raw as other;
+use crate::store::sled::raw::{DURABILITIES, Kept, Raw, copy_from, header, open};
 
 #[path = "suite/mod.rs"]
 #[allow(clippy::duplicate_mod, reason = "that is what it is for")]

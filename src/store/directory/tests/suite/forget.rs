@@ -281,7 +281,9 @@ fn a_failure_in_the_middle_leaves_no_mark_without_its_gap() {
     db.close();
     let store = open_after(parent.path());
     no_mark_is_missed(&store);
-    assert_eq!(known(&store), [] as [&str; 0], "the first failed");
+    // An engine whose inserts are all or nothing together has undone the second step as a whole.
+    let known = known(&store);
+    assert!(known.is_empty() || known == KEYS, "{known:?}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Compiled once for each engine, under a module that names its store (`Kept`), how it is opened,
 //! the durabilities that it has, and the engine without the store (`Raw`).
 
+#[cfg(all(feature = "sled", feature = "redb"))]
+mod copying;
 mod damage;
 mod forget;
 mod late;
@@ -14,11 +16,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DURABILITIES, HEADER, Kept, Raw, open};
+use super::{DURABILITIES, Kept, Raw, header, open};
 use crate::key::{Fingerprint, HashKey};
 use crate::record::TopicPartition;
 use crate::store::contract::unit;
-use crate::store::directory::{Log as _, Paths, UNIT_BYTES_MAX};
+use crate::store::directory::{Log as _, Paths};
 use crate::store::{
     CommitUnit, Durability, Gaps, Lease, Mark, Owner, PartitionId, Place, Store, StoreError, format,
 };
