@@ -119,7 +119,12 @@ fn without_dead_letters_it_stops_at_such_a_record_and_goes_on_there_once_it_can_
         let mut service = bench.start("a");
         assert_eq!(service.end().code(), Some(1));
         let said = service.said();
-        for words in ["[0]@1 cannot be written", "--dead-letter", "max.message.bytes is 2000", "not marked"] {
+        for words in [
+            "[0]@1 cannot be written",
+            "--dead-letter",
+            "max.message.bytes is 2000",
+            "not marked",
+        ] {
             assert!(said.contains(words), "no {words:?} in {said}");
         }
     }

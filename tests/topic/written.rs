@@ -1,4 +1,4 @@
-//! What Kafka's console consumer reads of the output, with isolation.level=read_committed.
+//! What Kafka's console consumer reads of the output, with `isolation.level=read_committed`.
 
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};

@@ -65,8 +65,9 @@ over the file:
   flags        --from orders            -X client.id=x
   environment  DEDUP_TOPIC_FROM=orders  DEDUP_TOPIC_KAFKA_CLIENT_ID=x
   file         from=orders              kafka.client.id=x
-In the environment a name is written in capitals, with _ for - and for a dot, and
-with __ for _. An empty variable means unset; DEDUP_TOPIC_CONFIG names the file.
+In the environment a name is written in capitals, with _ for - and for a dot,
+and with __ for _. An empty variable means unset; DEDUP_TOPIC_CONFIG names the
+file.
 In the file a line is a setting, empty, or a comment behind #.
 
 A command line can be read by every user of a machine: passwords and keys are

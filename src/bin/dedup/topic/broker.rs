@@ -9,6 +9,7 @@ use rdkafka::{
     client::DefaultClientContext,
     consumer::{BaseConsumer, Consumer as _},
     error::{KafkaError, RDKafkaErrorCode},
+    metadata::MetadataTopic,
 };
 
 use super::{
@@ -116,7 +117,9 @@ fn count(client: &BaseConsumer, topic: &str) -> Result<Option<i32>, Error> {
         let reason = match client.fetch_metadata(Some(topic), SLICE) {
             Ok(metadata) => {
                 let found = metadata.topics().iter().find(|it| it.name() == topic);
-                let error = found.and_then(|it| it.error()).map(RDKafkaErrorCode::from);
+                let error = found
+                    .and_then(MetadataTopic::error)
+                    .map(RDKafkaErrorCode::from);
                 match (error, found) {
                     (Some(RDKafkaErrorCode::UnknownTopicOrPartition), _) | (None, None) => {
                         return Ok(None);

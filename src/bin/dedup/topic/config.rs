@@ -136,13 +136,11 @@ fn one_of<T: Copy>(
         return Ok(default);
     };
     let text = value.text()?;
-    match words.iter().find(|(word, _)| *word == text) {
-        Some((_, meant)) => Ok(*meant),
-        None => {
-            let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            Err(value.wrong(format!("'{text}' is none of {}", words.join(", "))))
-        }
+    if let Some((_, meant)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*meant);
     }
+    let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+    Err(value.wrong(format!("'{text}' is none of {}", words.join(", "))))
 }
 
 fn required<'a>(settings: &'a Settings, name: &str) -> Result<&'a Value, Error> {

@@ -49,7 +49,7 @@ pub(super) enum Error {
 
 /// The library's words name what a program would call; here it is a flag.
 fn said(error: &idempotent_consumer::Error) -> String {
-    use idempotent_consumer::Error::{Handler, MissingKey, Mismatch};
+    use idempotent_consumer::Error::{Handler, Mismatch, MissingKey};
 
     const STAYS: &str = "The record is not marked and its offset not committed: it comes again at \
                          the next start";

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::place;
 
-const NOT_A_STORE: &str = "is no directory; name one for the store";
+const NOT_A_STORE: &str = "is no directory; name one with --store or DEDUP_TOPIC_STORE";
 const STORE_NAMES: &str = "--store or DEDUP_TOPIC_STORE";
 /// What is left behind at the end is waited for so long: a call to brokers that are gone.
 const LEFT_BEHIND: Duration = Duration::from_secs(1);
