@@ -1,0 +1,9 @@
+//! The store `postgres` on a real server: the message table, its crashes, its owners.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+#[path = "../support/postgres.rs"]
+mod postgres;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod server;
