@@ -7,3 +7,7 @@ mod postgres;
 mod support;
 
 mod server;
+mod shared;
+mod wire;
+
+use support::skip;

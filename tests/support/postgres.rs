@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::support::skip::cannot_run;
+use super::skip::cannot_run;
 
 /// `scripts/postgres` ends with this status when PostgreSQL is missing.
 const UNAVAILABLE: i32 = 69;
