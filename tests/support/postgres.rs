@@ -24,7 +24,7 @@ use tokio_postgres::{Client, Config, NoTls};
 use super::skip::cannot_run;
 
 /// `scripts/postgres` ends with this status when PostgreSQL is missing.
-const UNAVAILABLE: i32 = 69;
+pub(crate) const UNAVAILABLE: i32 = 69;
 const DEADLINE: Duration = Duration::from_secs(30);
 const START_DEADLINE_S: &str = "POSTGRES_START_DEADLINE_S";
 
