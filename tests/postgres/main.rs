@@ -7,6 +7,7 @@ mod postgres;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod contract;
 mod server;
 mod shared;
 mod wire;

@@ -1,7 +1,7 @@
 //! Work that is done out of order, and work that is not done at all.
 
-use super::super::{CommitUnit, Entry, Gap, Gaps, Lease, Place, Store, StoreError};
-use super::{find, key, orders, owner, unit};
+use super::cases::{find, key, orders, owner, unit};
+use super::*;
 
 pub(crate) fn gaps(list: &[(i64, i64)]) -> Gaps {
     let mut gaps = Gaps::default();

@@ -133,13 +133,17 @@ impl Shared {
         let keys: Vec<&[u8]> = rows::keys(&front.keys).collect();
         let marks = conn.prepared(&self.sql.expire_marks).await;
         let marks = marks.map_err(failed)?;
-        let deleted = client.execute(&marks, &[&keys, &number, &front.tokens]);
-        expired.keys += deleted.await.map_err(failed)?;
+        let deleted = client
+            .execute(&marks, &[&keys, &number, &front.tokens])
+            .await;
+        expired.keys += deleted.map_err(failed)?;
         // Behind the marks: the units say where those are.
         let units = conn.prepared(&self.sql.expire_units).await;
         let units = units.map_err(failed)?;
-        let deleted = client.execute(&units, &[&number, &next, &front.tokens]);
-        expired.units += deleted.await.map_err(failed)?;
+        let deleted = client
+            .execute(&units, &[&number, &next, &front.tokens])
+            .await;
+        expired.units += deleted.map_err(failed)?;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::connect::{Conn, Use};
 use super::error::Failure;
-use super::rows::{self, Kept};
+use super::rows::{self, Kept, Stamp};
 use super::schema;
 use super::shared::Shared;
 use crate::key::HashKey;
@@ -14,16 +14,16 @@ use crate::store::{Lease, Owner, PartitionId, StoreError, owner_matches, same};
 
 impl Shared {
     pub(super) async fn bind(self: Arc<Self>, owner: Owner) -> Result<HashKey, StoreError> {
-        let (key, theirs, _) = self.stamp(Some(&owner), None).await?;
-        match theirs {
-            Some(theirs) => owner_matches(&self.place, &theirs, &owner).map(|()| key),
+        let stamp = self.stamp(Some(&owner), None).await?;
+        match stamp.owner {
+            Some(theirs) => owner_matches(&self.place, &theirs, &owner).map(|()| stamp.hash_key),
             None => Err(self.error("binding the store", "the stamp did not take its owner")),
         }
     }
 
     pub(super) async fn bind_cluster(self: Arc<Self>, id: String) -> Result<(), StoreError> {
-        let (_, _, theirs) = self.stamp(None, Some(&id)).await?;
-        match theirs {
+        let stamp = self.stamp(None, Some(&id)).await?;
+        match stamp.cluster {
             Some(theirs) => same(&self.place, "cluster", &theirs, &id),
             None => Err(self.error("binding the store", "the stamp did not take its cluster")),
         }
@@ -33,7 +33,7 @@ impl Shared {
         &self,
         owner: Option<&Owner>,
         cluster: Option<&str>,
-    ) -> Result<(HashKey, Option<Owner>, Option<String>), StoreError> {
+    ) -> Result<Stamp, StoreError> {
         let mut outage = self.outage();
         loop {
             match self.try_stamp(owner, cluster).await {
@@ -49,7 +49,7 @@ impl Shared {
         &self,
         owner: Option<&Owner>,
         cluster: Option<&str>,
-    ) -> Result<(HashKey, Option<Owner>, Option<String>), Failure> {
+    ) -> Result<Stamp, Failure> {
         let mut writer = self.writer.lock().await;
         let conn = self.alive(&mut writer, Use::Writing).await?;
         let failed = |error| self.failure("binding the store", &error);
@@ -66,21 +66,13 @@ impl Shared {
             bound.map_err(failed)?;
         }
         if let Some(cluster) = cluster {
-            let bound = conn.client().execute(&self.sql.bind_cluster, &[&cluster]);
-            bound.await.map_err(failed)?;
+            let bind = &self.sql.bind_cluster;
+            let bound = conn.client().execute(bind, &[&cluster]).await;
+            bound.map_err(failed)?;
         }
         let row = conn.client().query_one(&self.sql.stamp, &[]).await;
         let row = row.map_err(failed)?;
-        let key = rows::fingerprint(row.get(0)).map_err(|foreign| foreign.failure(&self.place))?;
-        let owner = match (row.get(1), row.get(2), row.get(3)) {
-            (Some(group), Some(recipe), Some(scope)) => Some(Owner {
-                group,
-                recipe,
-                scope,
-            }),
-            _ => None,
-        };
-        Ok((HashKey(key.0), owner, row.get(4)))
+        rows::stamp(&row).map_err(|foreign| foreign.failure(&self.place))
     }
 
     pub(super) async fn lease(
@@ -128,12 +120,13 @@ impl Shared {
         let Some(row) = row.map_err(failed)? else {
             return Ok(None);
         };
-        let kept = rows::partition(&row).map_err(|foreign| foreign.failure(&self.place))?;
+        let foreign = |foreign: rows::Foreign| foreign.failure(&self.place);
+        let kept = rows::partition(&row).map_err(foreign)?;
         let lease = Lease {
             id: kept.id,
             epoch: kept.partition.epoch,
             head: kept.partition.head,
-            in_doubt: row.get(13),
+            in_doubt: rows::get(&row, 13, "leased").map_err(foreign)?,
         };
         if !self.known().put(kept) {
             self.refresh(conn).await?;

@@ -152,12 +152,12 @@ impl Shared {
             .client()
             .query_one(&self.sql.count, &[&COUNTED_MAX])
             .await;
-        let counted: i64 = counted.map_err(failed)?.get(0);
+        let counted: i64 = counted.map_err(failed)?.try_get(0).map_err(failed)?;
         if counted < COUNTED_MAX {
             return Ok(counted.unsigned_abs());
         }
         let estimate = conn.client().query_one(&self.sql.estimate, &[]).await;
-        let estimate: i64 = estimate.map_err(failed)?.get(0);
+        let estimate: i64 = estimate.map_err(failed)?.try_get(0).map_err(failed)?;
         // Not yet analysed: at least that many are there.
         Ok(estimate.max(counted).unsigned_abs())
     }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 
 use super::error::Failure;
-use crate::key::Fingerprint;
+use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::partitions::Partition;
 use crate::store::{
-    Anchor, CommitUnit, Entry, Gap, Gaps, Head, Mark, PartitionId, Place, StoreError,
+    Anchor, CommitUnit, Entry, Gap, Gaps, Head, Mark, Owner, PartitionId, Place, StoreError,
 };
 
 /// The bits of `marks.flags`. Whether there is a result says its column.
@@ -18,6 +18,33 @@ pub(super) const FORGOTTEN: i16 = 2;
 pub(super) const RESTORED: i16 = 4;
 
 const FINGERPRINT_BYTES: usize = 16;
+
+/// Whom the store belongs to, as far as it was said.
+pub(super) struct Stamp {
+    pub(super) hash_key: HashKey,
+    pub(super) owner: Option<Owner>,
+    pub(super) cluster: Option<String>,
+}
+
+pub(super) fn stamp(row: &Row) -> Result<Stamp, Foreign> {
+    let key = fingerprint(get(row, 0, "hash_key")?)?;
+    let group: Option<String> = get(row, 1, "owner_group")?;
+    let recipe: Option<String> = get(row, 2, "recipe")?;
+    let scope: Option<String> = get(row, 3, "scope")?;
+    let owner = match (group, recipe, scope) {
+        (Some(group), Some(recipe), Some(scope)) => Some(Owner {
+            group,
+            recipe,
+            scope,
+        }),
+        _ => None,
+    };
+    Ok(Stamp {
+        hash_key: HashKey(key.0),
+        owner,
+        cluster: get(row, 4, "cluster")?,
+    })
+}
 
 /// A partition as the database knows it.
 #[derive(Clone, Debug)]
@@ -44,7 +71,7 @@ impl Foreign {
 }
 
 /// A column of a row, under its own name in the error.
-fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
+pub(super) fn get<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     at: usize,
     name: &'static str,

@@ -16,7 +16,7 @@ const SERVER_VERSION_MIN: i32 = 130_000;
 /// Each raises the format by one, from 0. The text takes the quoted schema for `{s}`.
 const MIGRATIONS: [&str; 1] = ["\
     CREATE TABLE {s}.stamp (
-        only boolean PRIMARY KEY DEFAULT true CHECK (only),
+        singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
         made_by text NOT NULL,
         format integer NOT NULL,
         hash_key bytea NOT NULL CHECK (octet_length(hash_key) = 16),
@@ -103,7 +103,10 @@ async fn check_server(conn: &Conn, place: &str) -> Result<(), Failure> {
          current_setting('server_version')";
     let answer = conn.client().query_one(asked, &[]).await;
     let row = answer.map_err(|error| Failure::new(place, OPENING, &error))?;
-    let (number, standby, version): (i32, bool, String) = (row.get(0), row.get(1), row.get(2));
+    let failed = |error| Failure::new(place, OPENING, &error);
+    let number: i32 = row.try_get(0).map_err(failed)?;
+    let standby: bool = row.try_get(1).map_err(failed)?;
+    let version: &str = row.try_get(2).map_err(failed)?;
     if number < SERVER_VERSION_MIN {
         let message = format!("the server has version {version}, 13 or newer is needed");
         return Err(refuse(place, message));
@@ -127,7 +130,8 @@ async fn look(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<Fou
          WHERE n.nspname = $1";
     let rows = conn.client().query(tables, &[&options.schema]).await;
     let rows = rows.map_err(failed)?;
-    let names: Vec<Option<String>> = rows.iter().map(|row| row.get(0)).collect();
+    let names: Result<Vec<Option<String>>, _> = rows.iter().map(|row| row.try_get(0)).collect();
+    let names = names.map_err(failed)?;
     if names.is_empty() {
         return Ok(Found::Nothing);
     }
@@ -148,8 +152,9 @@ async fn look(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<Fou
         "SELECT made_by, format FROM {}.stamp",
         Quoted(&options.schema)
     );
-    let row = match conn.client().query_one(&stamp, &[]).await {
-        Ok(row) => row,
+    let row = match conn.client().query_opt(&stamp, &[]).await {
+        Ok(Some(row)) => row,
+        Ok(None) => return Err(foreign()),
         Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
             let hint = "docs/postgres.md lists what a user of the store must be granted";
             return Err(refuse(place, format!("{}. {hint}", describe(&error))));
@@ -157,10 +162,9 @@ async fn look(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<Fou
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => return Err(foreign()),
         Err(error) => return Err(failed(error)),
     };
-    let (made_by, format): (String, i32) = (row.get(0), row.get(1));
-    if made_by != MADE_BY {
+    let (Ok(MADE_BY), Ok(format)) = (row.try_get(0), row.try_get::<_, i32>(1)) else {
         return Err(foreign());
-    }
+    };
     if format > FORMAT {
         return Err(refuse(
             place,

@@ -68,7 +68,7 @@ impl Sql {
             unit_behind,
             unit_entries,
             unit_is_there,
-            count: format!("SELECT count(*) FROM (SELECT FROM {s}.marks LIMIT $1) AS some"),
+            count: format!("SELECT count(*) FROM (SELECT FROM {s}.marks LIMIT $1) AS first"),
             estimate: format!(
                 "SELECT reltuples::bigint FROM pg_catalog.pg_class WHERE oid = '{}'::regclass",
                 format!("{s}.marks").replace('\'', "''")

@@ -214,10 +214,12 @@ impl LeaseTransaction {
         }
         let failed = |error| self.shared.failure(WRITING, &error);
         let id = rows::id_sql(self.lease.id);
+        let give_back = &self.shared.sql.give_back;
         let given = conn
             .client()
-            .execute(&self.shared.sql.give_back, &[&keys, &id, &token]);
-        given.await.map(drop).map_err(failed)
+            .execute(give_back, &[&keys, &id, &token])
+            .await;
+        given.map(drop).map_err(failed)
     }
 
     async fn try_roll_back(&mut self) {
