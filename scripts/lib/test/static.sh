@@ -50,4 +50,4 @@ step_clippy() {
 
 clippy() { run cargo clippy --locked --quiet "$@" -- -D warnings; }
 
-step_docs() { RUSTDOCFLAGS='-D warnings' run cargo doc --locked --quiet --no-deps --features testkit,redb; }
+step_docs() { RUSTDOCFLAGS='-D warnings' run cargo doc --locked --quiet --no-deps --features testkit,redb,postgres; }
