@@ -213,6 +213,7 @@ fn store(store: &impl Store, keys: usize, killed: bool) -> Outcome<Duration> {
             anchor: None,
             entries,
             gaps: Gaps::default(),
+            outbox: Vec::new(),
         };
         store.commit(&[unit])?;
         previous = next;

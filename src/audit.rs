@@ -1,54 +1,16 @@
 //! Settings that would break the promise, found before the first record is read.
 
+mod finding;
+mod letters;
 mod producer;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-pub use self::producer::producer;
-pub(crate) use self::producer::{PRODUCER_DEFAULTS, PRODUCER_FORCED};
-
-/// One setting at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Finding {
-    /// The setting's name, as librdkafka spells it.
-    pub setting: String,
-    /// Its value, `None` where it is not set.
-    pub value: Option<String>,
-    /// What it would do.
-    pub reason: &'static str,
-    /// What to do instead.
-    pub fix: &'static str,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.value {
-            Some(value) => write!(f, "{}={value}: {}; {}", self.setting, self.reason, self.fix),
-            None => write!(
-                f,
-                "{} is not set: {}; {}",
-                self.setting, self.reason, self.fix
-            ),
-        }
-    }
-}
-
-/// All that is at fault with a configuration, at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused(pub Vec<Finding>);
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the configuration is refused:")?;
-        self.0
-            .iter()
-            .try_for_each(|finding| write!(f, "\n  {finding}"))
-    }
-}
-
-impl std::error::Error for Refused {}
+pub use self::finding::{Beside, Finding, Refused};
+pub use self::letters::dead_letter;
+pub(crate) use self::letters::{LETTERS_DEFAULTS, LETTERS_FORCED};
+pub(crate) use self::producer::Settings;
+pub use self::producer::{Client, producer};
 
 struct Rule {
     /// The setting and its aliases.
@@ -146,12 +108,7 @@ fn findings<'a>(
     for &(name, reason, fix) in required {
         let set = |name: &str| settings.get(name).is_some_and(|value| !value.is_empty());
         if !set(name) && !alias(name).is_some_and(set) {
-            findings.push(Finding {
-                setting: name.to_owned(),
-                value: None,
-                reason,
-                fix,
-            });
+            findings.push(Finding::new(name, None, reason, fix));
         }
     }
     for rule in rules {
@@ -159,12 +116,8 @@ fn findings<'a>(
             // librdkafka takes a topic's setting with this prefix too.
             let name = setting.strip_prefix("topic.").unwrap_or(setting);
             if rule.names.contains(&name) && (rule.breaks)(value) {
-                findings.push(Finding {
-                    setting: setting.to_owned(),
-                    value: Some(value.to_owned()),
-                    reason: rule.reason,
-                    fix: rule.fix,
-                });
+                let value = Some(value.to_owned());
+                findings.push(Finding::new(setting, value, rule.reason, rule.fix));
             }
         }
     }

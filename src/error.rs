@@ -3,6 +3,7 @@
 use crate::audit;
 use crate::dead_letter::DeadLetterError;
 use crate::key::NoIdentity;
+use crate::outbox::OutboxError;
 use crate::record::{Coordinates, NextOffset, TopicPartition};
 use crate::source::SourceError;
 use crate::store::StoreError;
@@ -25,7 +26,7 @@ pub enum Error {
     Refused(#[from] audit::Refused),
     /// The store refused or failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
     /// The connection to Kafka failed.
     #[error(transparent)]
     Source(#[from] SourceError),
@@ -57,6 +58,9 @@ pub enum Error {
     /// The dead letters cannot be used, or one was not written.
     #[error(transparent)]
     DeadLetter(#[from] DeadLetterError),
+    /// What handlers send cannot be sent.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
     /// A key came again with another value, and the policy is to stop, or there are no dead letters.
     #[error(
         "{at} has the key of {first}, but another value: two records under one key. Have such \
@@ -114,4 +118,14 @@ pub enum Error {
     /// bug in this crate. A handler's panic is a failed attempt instead.
     #[error("a thread of the consumer ended in a panic: see its message on standard error")]
     Panicked,
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        match error {
+            // It comes through the store, but it is not about it.
+            StoreError::Outbox(error) => Self::Outbox(error),
+            error => Self::Store(error),
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use idempotent_consumer::key;
 use idempotent_consumer::store::{Durability, MemoryStore, SledStore, Store};
-use idempotent_consumer::{Delivery, Effects, IdempotentConsumer};
+use idempotent_consumer::{Delivery, EffectStore, Effects, IdempotentConsumer};
 use tokio_util::sync::CancellationToken;
 
 use crate::RUN_LIMIT;
@@ -27,7 +27,7 @@ pub(crate) async fn in_memory(topic: &Topic) -> Outcome<Duration> {
 
 /// Consumes the topic once; from the first record to the last mark that is as durable as the
 /// store makes it.
-async fn run(topic: &Topic, store: impl Store) -> Outcome<Duration> {
+async fn run(topic: &Topic, store: impl EffectStore<Effects = Effects>) -> Outcome<Duration> {
     let store = Arc::new(store);
     let consumer = IdempotentConsumer::builder(topic.fresh_group())
         .topics([topic.name.as_str()])

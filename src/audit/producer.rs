@@ -1,144 +1,52 @@
-//! The producer of dead letters.
+//! Producers of either client family: what would lose, repeat or reorder their records.
 
-use super::{BOOTSTRAP, Finding, Rule, findings, is_true};
+mod known;
+mod rules;
+mod settings;
+#[cfg(test)]
+mod tests;
 
-const PRODUCER_RULES: &[Rule] = &[
-    Rule {
-        names: &["enable.idempotence"],
-        breaks: |value| !is_true(value),
-        reason: "a request that is sent again, because its answer was lost, would write its \
-                 letters twice or out of order",
-        fix: "remove it: idempotence is switched on here",
-    },
-    Rule {
-        names: &["acks", "request.required.acks"],
-        breaks: |value| !matches!(value, "all" | "-1"),
-        reason: "a letter would count as written before its replicas have it, and its record be \
-                 marked; the leader's death would lose it",
-        fix: "remove it: all is set here",
-    },
-    Rule {
-        names: &["retries", "message.send.max.retries"],
-        breaks: |value| value == "0",
-        reason: "idempotence needs retries, and one moved leader would stop the consumer",
-        fix: "remove it: the time-out is what bounds them",
-    },
-    Rule {
-        names: &["max.in.flight.requests.per.connection", "max.in.flight"],
-        breaks: |value| value.parse().is_ok_and(|count: i64| count > 5),
-        reason: "brokers keep the last five requests of a producer to know a repeat by",
-        fix: "choose 5 at most, or remove it",
-    },
-    Rule {
-        names: &["queuing.strategy"],
-        breaks: |value| value == "lifo",
-        reason: "idempotence needs the order of sending",
-        fix: "remove it",
-    },
-    Rule {
-        names: &["transactional.id"],
-        breaks: |value| !value.is_empty(),
-        reason: "letters are confirmed one by one, not in transactions, and outside of one such a \
-                 producer sends nothing",
-        fix: "remove it",
-    },
-    Rule {
-        names: &["delivery.timeout.ms", "message.timeout.ms"],
-        breaks: |value| value == "0",
-        reason: "a letter that cannot be written would be waited for without end and in silence",
-        fix: "choose a number of milliseconds, or remove it: 60000 is the default here",
-    },
-    Rule {
-        names: &["delivery.report.only.error"],
-        breaks: is_true,
-        reason: "no letter would ever be confirmed",
-        fix: "remove it",
-    },
-    Rule {
-        names: &["allow.auto.create.topics"],
-        breaks: is_true,
-        reason: "a mistyped name would become a topic that nobody reads",
-        fix: "remove it, and create the topic",
-    },
-    Rule {
-        names: &["queue.buffering.max.messages", "queue.buffering.max.kbytes"],
-        breaks: |_| true,
-        reason: "letters in flight are bounded here, at 64 MiB; a shorter queue in librdkafka would \
-                 refuse letters instead of letting them wait",
-        fix: "remove it",
-    },
-];
+use self::rules::RULES;
+pub(crate) use self::settings::Settings;
+use super::{BOOTSTRAP, Finding, findings};
 
-/// Looks through the settings of a producer whose records must not be lost and not be written
-/// twice, by librdkafka's names: the one of a [`DeadLetter`](crate::DeadLetter) is looked through
-/// at build. Nothing found is an empty list.
-///
-/// What is not set is no finding, though librdkafka's own `enable.idempotence` is `false` where
-/// the Java client's is `true`: a dead letter's producer switches it on.
-///
-/// ```
-/// let settings = [("bootstrap.servers", "localhost:9092"), ("acks", "1")];
-/// let findings = idempotent_consumer::audit::producer(settings);
-/// assert!(findings.iter().any(|finding| finding.setting == "acks"));
-/// ```
-pub fn producer<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Finding> {
-    findings(settings, &[BOOTSTRAP], PRODUCER_RULES)
+/// Whose names and defaults a producer's settings have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Client {
+    /// librdkafka 2, and what is built on it: rdkafka here, Confluent's clients for Python, Go, .NET
+    /// and JavaScript elsewhere.
+    Librdkafka,
+    /// Apache Kafka's own client, 3.0 or newer, and what is built on it: Spring, Kafka's console
+    /// tools.
+    Java,
 }
 
-/// As [`CONSUMER_FORCED`](super::CONSUMER_FORCED), for the producer of dead letters.
-pub(crate) const PRODUCER_FORCED: &[(&str, &str)] = &[
-    ("enable.idempotence", "true"),
-    ("acks", "all"),
-    ("delivery.report.only.error", "false"),
-    ("allow.auto.create.topics", "false"),
-];
-
-/// The time-out: a broker's restart passes within a minute, and what does not must be seen. The
-/// partitioner: the Java client's, so that letters of one key meet those of Java services. The size:
-/// what a consumer receives at most (`receive.message.max.bytes`), so that the topic's own limit
-/// decides and not librdkafka's 1,000,000. No lingering: every letter is waited for.
-pub(crate) const PRODUCER_DEFAULTS: &[(&[&str], &str)] = &[
-    (&["delivery.timeout.ms", "message.timeout.ms"], "60000"),
-    (&["partitioner"], "murmur2_random"),
-    (&["message.max.bytes"], "100000000"),
-    (&["linger.ms", "queue.buffering.max.ms"], "0"),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // C088
-    #[test]
-    fn each_producer_setting_that_could_lose_or_repeat_a_letter_is_named() {
-        let good = ("bootstrap.servers", "localhost:9092");
-        let fine = [good, ("acks", "all"), ("enable.idempotence", "true")];
-        assert_eq!(producer(fine), []);
-        let bad = [
-            ("enable.idempotence", "false"),
-            ("acks", "1"),
-            ("topic.acks", "0"),
-            ("request.required.acks", "1"),
-            ("topic.request.required.acks", "0"),
-            ("retries", "0"),
-            ("message.send.max.retries", "0"),
-            ("max.in.flight", "6"),
-            ("max.in.flight.requests.per.connection", "1000000"),
-            ("queuing.strategy", "lifo"),
-            ("transactional.id", "t"),
-            ("delivery.timeout.ms", "0"),
-            ("topic.message.timeout.ms", "0"),
-            ("delivery.report.only.error", "true"),
-            ("allow.auto.create.topics", "true"),
-            ("queue.buffering.max.messages", "10"),
-        ];
-        for (setting, value) in bad {
-            let findings = producer([good, (setting, value)]);
-            let [finding] = &findings[..] else {
-                panic!("{setting}: {findings:?}")
-            };
-            assert_eq!(finding.setting, setting);
-        }
-        assert_eq!(producer(bad).len(), bad.len() + 1, "and no broker is named");
-    }
+/// Looks through a producer's settings, by its client's names. Nothing found is an empty list.
+///
+/// What is not set is judged by the client's default: librdkafka's `enable.idempotence` is `false`
+/// and is found, the Java client's is `true`. Settings that conflict with each other are in one
+/// [`Finding`], each with its value in force. `docs/producer.md` has all rules, and what no setting
+/// of a producer can stop.
+///
+/// ```
+/// use idempotent_consumer::audit::{self, Client};
+///
+/// let settings = [("bootstrap.servers", "localhost:9092"), ("acks", "1")];
+/// let findings = audit::producer(Client::Java, settings);
+/// assert_eq!(findings[0].setting, "acks");
+/// assert_eq!(findings[0].beside[0].to_string(), "enable.idempotence=true (default)");
+/// ```
+pub fn producer<'a>(
+    client: Client,
+    settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Vec<Finding> {
+    let given: Vec<_> = settings.into_iter().collect();
+    let mut findings = findings(given.iter().copied(), &[BOOTSTRAP], &[]);
+    let settings = Settings::new(client, given);
+    findings.extend(settings.unclear());
+    let broken = RULES.iter().filter(|rule| rule.is_broken(&settings));
+    findings
+        .extend(broken.filter_map(|rule| settings.finding(rule.settings, rule.reason, rule.fix)));
+    findings
 }

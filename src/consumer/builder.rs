@@ -5,7 +5,7 @@ mod findings;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::IdempotentConsumer;
+use super::{EffectStore, IdempotentConsumer, Membership};
 use crate::audit;
 use crate::dead_letter::DeadLetter;
 use crate::engine::Engine;
@@ -13,17 +13,21 @@ use crate::error::Error;
 use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe, Scope};
 use crate::pipeline::{
-    CONCURRENCY_DEFAULT, CopyHook, Mismatch, Ordering, Restore, RestoreHook, RestoreProgress,
-    Settings, UNCOMMITTED_RECORDS_MAX,
+    AssignmentHook, CONCURRENCY_DEFAULT, CopyHook, Mismatch, Ordering, Restore, RestoreHook,
+    RestoreProgress, Settings, UNCOMMITTED_RECORDS_MAX,
 };
+use crate::record::TopicPartition;
 use crate::retry::RetryPolicy;
 use crate::source::kafka::ClientConfig;
-use crate::store::{Owner, Store};
+use crate::store::Owner;
 
 /// The longest time that can be chosen.
 const DURATION_MAX: Duration = Duration::from_secs(3600);
 /// The most records that can be handled at once.
 const CONCURRENCY_MAX: usize = 1_000_000;
+const COMMIT_WITHIN: Duration = Duration::from_millis(10);
+const TRANSACTION_WITHIN: Duration = Duration::from_millis(100);
+
 /// What [`IdempotentConsumer::builder`] gives: first the topics and the key, then the choices that
 /// have defaults, then the store.
 #[must_use]
@@ -38,12 +42,13 @@ pub struct Builder {
     retry: RetryPolicy,
     on_duplicate: Option<Arc<CopyHook>>,
     on_restore: Option<Arc<RestoreHook>>,
+    on_assignment: Option<Arc<AssignmentHook>>,
     dead_letter: Option<DeadLetter>,
     replay_from: Vec<String>,
     ordering: Ordering,
     concurrency_max: Option<usize>,
     uncommitted_records_max: usize,
-    commit_within: Duration,
+    commit_within: Option<Duration>,
     offset_interval: Duration,
     drain_limit: Option<Duration>,
 }
@@ -61,12 +66,13 @@ impl Builder {
             retry: RetryPolicy::default(),
             on_duplicate: None,
             on_restore: None,
+            on_assignment: None,
             dead_letter: None,
             replay_from: Vec::new(),
             ordering: Ordering::default(),
             concurrency_max: None,
             uncommitted_records_max: UNCOMMITTED_RECORDS_MAX,
-            commit_within: Duration::from_millis(10),
+            commit_within: None,
             offset_interval: Duration::from_secs(1),
             drain_limit: None,
         }
@@ -162,6 +168,17 @@ impl Builder {
         self
     }
 
+    /// Called whenever the group gives partitions or takes some away, with all that are assigned from
+    /// then on: with none as well, as the group may have more members than partitions. On the
+    /// thread that polls: what takes long costs the membership.
+    pub fn on_assignment(
+        mut self,
+        hook: impl Fn(&[TopicPartition]) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_assignment = Some(Arc::new(hook));
+        self
+    }
+
     /// In which order the records of a partition are handled: [`Ordering::Partition`] by default.
     pub fn ordering(mut self, ordering: Ordering) -> Self {
         self.ordering = ordering;
@@ -189,9 +206,11 @@ impl Builder {
     }
 
     /// How long after an effect its mark is durable at the latest, given a device that syncs in
-    /// half that time. 10 ms by default.
+    /// half that time. 10 ms by default; 100 ms where each commit is a
+    /// [transaction](crate::Transactional), which costs the brokers several writes, or one of the
+    /// store's that handlers write in, which takes in records for half of it.
     pub fn commit_within(mut self, limit: Duration) -> Self {
-        self.commit_within = limit;
+        self.commit_within = Some(limit);
         self
     }
 
@@ -214,8 +233,10 @@ impl Builder {
     /// # Errors
     /// [`Error::Refused`] with everything that is at fault at once, or [`Error::Store`] where the
     /// store belongs to another group or recipe.
-    pub fn build(self, store: impl Store) -> Result<IdempotentConsumer, Error> {
-        let findings = self.findings();
+    pub fn build<S: EffectStore>(self, store: S) -> Result<IdempotentConsumer<S::Effects>, Error> {
+        let store = Arc::new(store);
+        let access = Arc::clone(&store).access();
+        let findings = self.findings(access.outlet.as_deref(), access.transacts());
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
@@ -235,7 +256,13 @@ impl Builder {
             recipe: recipe.name(),
             scope: self.scope.name().to_owned(),
         };
-        let engine = Engine::new(Arc::new(store), &owner, self.scope)?;
+        let engine = Engine::new(store, &owner, self.scope)?;
+        let in_transactions = access.outlet.is_some() || access.transacts();
+        let commit_within = self.commit_within.unwrap_or(if in_transactions {
+            TRANSACTION_WITHIN
+        } else {
+            COMMIT_WITHIN
+        });
         let settings = Settings {
             recipe,
             missing_key: self.missing_key,
@@ -246,22 +273,30 @@ impl Builder {
             replay_from: self.replay_from.into(),
             on_duplicate: self.on_duplicate,
             on_restore: self.on_restore,
+            on_assignment: self.on_assignment,
             ordering: self.ordering,
             concurrency_max: self.concurrency_max.or(match self.ordering {
                 Ordering::Partition => None,
                 Ordering::Key | Ordering::Unordered => Some(CONCURRENCY_DEFAULT),
             }),
             uncommitted_records_max: self.uncommitted_records_max,
-            commit_linger: self.commit_within / 2,
+            commit_linger: commit_within / 2,
             offset_interval: self.offset_interval,
+            offsets_sent: access.outlet.is_some(),
+            transacts: access.transacts(),
             drain_limit: self.drain_limit.unwrap_or_else(|| half_a_session(&config)),
         };
-        Ok(IdempotentConsumer {
+        let membership = Membership {
             config,
             topics: self.topics,
             engine,
+            outlet: access.outlet,
             settings,
             dead_letter: self.dead_letter,
+        };
+        Ok(IdempotentConsumer {
+            effects: access.effects,
+            membership,
         })
     }
 }

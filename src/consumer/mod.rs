@@ -1,6 +1,7 @@
 //! The front door: [`IdempotentConsumer`].
 
 mod builder;
+mod effect_store;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,15 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 pub use self::builder::Builder;
+use self::effect_store::Effecting;
+pub use self::effect_store::{Access, EffectStore};
 use crate::dead_letter::{DeadLetter, Letters};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
+use crate::outbox::Outlet;
+#[cfg(feature = "postgres")]
+use crate::pipeline::Together;
 use crate::pipeline::{
     Driver, Driving, HandlerWorker, Pull, PullWorker, Report, Session, Settings, drive,
 };
@@ -23,10 +29,19 @@ use crate::source::kafka::{ClientConfig, KafkaSource};
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A consumer group member whose records take effect once.
-pub struct IdempotentConsumer {
+///
+/// `E` is what its handlers get beside the record: its store says so, see [`EffectStore`].
+pub struct IdempotentConsumer<E = Effects> {
+    effects: Effecting<E>,
+    membership: Membership,
+}
+
+/// All of a consumer but its handler.
+struct Membership {
     config: ClientConfig,
     topics: Vec<String>,
     engine: Engine,
+    outlet: Option<Arc<dyn Outlet>>,
     settings: Settings,
     dead_letter: Option<DeadLetter>,
 }
@@ -38,6 +53,21 @@ impl IdempotentConsumer {
         Builder::new(config)
     }
 
+    /// Joins the group and gives the deliveries one by one, for those who own their loop.
+    ///
+    /// Must be called in a Tokio runtime.
+    #[must_use]
+    pub fn pull(self) -> Pull {
+        let shutdown = CancellationToken::new();
+        let (worker, claims) = PullWorker::new();
+        let runtime = Handle::current();
+        let driver = Driving { worker, runtime };
+        let end = self.membership.start(Arc::new(driver), shutdown.clone());
+        Pull::new(claims, end, shutdown)
+    }
+}
+
+impl<E: 'static> IdempotentConsumer<E> {
     /// Joins the group and hands every new record to `handler`, until `shutdown` is cancelled or
     /// something fails. Then work in hand is finished and committed, and the group is left.
     ///
@@ -48,7 +78,7 @@ impl IdempotentConsumer {
     /// What ended it; see [`Error`].
     pub async fn run<F>(self, handler: F, shutdown: CancellationToken) -> Result<Report, Error>
     where
-        F: AsyncFn(&Delivery<'_>, &mut Effects) -> HandlerResult + Send + Sync + 'static,
+        F: AsyncFn(&Delivery<'_>, &mut E) -> HandlerResult + Send + Sync + 'static,
     {
         self.run_handler(HandlerFn(handler), shutdown).await
     }
@@ -59,36 +89,40 @@ impl IdempotentConsumer {
     /// What ended it; see [`Error`].
     pub async fn run_handler(
         self,
-        handler: impl Handler,
+        handler: impl Handler<E>,
         shutdown: CancellationToken,
     ) -> Result<Report, Error> {
         let stop = shutdown.child_token();
         let _stop = stop.clone().drop_guard();
-        let shows_copies = self.settings.on_duplicate.is_some();
-        let driver = Driving {
-            worker: HandlerWorker {
-                handler,
-                shows_copies,
-            },
-            runtime: Handle::current(),
-        };
-        let end = self.start(Arc::new(driver), stop);
+        let driver = self.driver(handler);
+        let end = self.membership.start(driver, stop);
         end.await.unwrap_or(Err(Error::Panicked))
     }
 
-    /// Joins the group and gives the deliveries one by one, for those who own their loop.
-    ///
-    /// Must be called in a Tokio runtime.
-    #[must_use]
-    pub fn pull(self) -> Pull {
-        let shutdown = CancellationToken::new();
-        let (worker, claims) = PullWorker::new();
+    fn driver(&self, handler: impl Handler<E>) -> Arc<dyn Driver> {
+        let shows_copies = self.membership.settings.on_duplicate.is_some();
         let runtime = Handle::current();
-        let driver = Driving { worker, runtime };
-        let end = self.start(Arc::new(driver), shutdown.clone());
-        Pull::new(claims, end, shutdown)
+        match &self.effects {
+            Effecting::Collected(collect) => {
+                let worker = HandlerWorker {
+                    handler,
+                    collect: *collect,
+                    shows_copies,
+                };
+                Arc::new(Driving { worker, runtime })
+            }
+            #[cfg(feature = "postgres")]
+            Effecting::Transactions(transactions) => Arc::new(Together {
+                handler,
+                transactions: Arc::clone(transactions),
+                shows_copies,
+                runtime,
+            }),
+        }
     }
+}
 
+impl Membership {
     fn start(
         self,
         driver: Arc<dyn Driver>,
@@ -107,6 +141,12 @@ impl IdempotentConsumer {
                 Some(to) => Letters::open(to, &self.config, CONNECT_LIMIT, &given_up)?,
                 None => None,
             };
+            let outlet = self.outlet;
+            if let Some(outlet) = &outlet {
+                // Before the group is joined too: what an earlier process left open is ended, and
+                // then the group's positions stand.
+                outlet.open(&self.config, source.group(), CONNECT_LIMIT, &given_up)?;
+            }
             let letters = letters.map(Arc::new);
             let mut settings = self.settings;
             settings.letterbox = letters.clone().map(|letters| letters as _);
@@ -126,6 +166,9 @@ impl IdempotentConsumer {
             let limit = settings.drain_limit;
             let session = Arc::new(Session::new(self.engine, settings, driver)?);
             let report = drive(source, &session, &shutdown);
+            if let Some(outlet) = &outlet {
+                outlet.close(limit);
+            }
             let closed = letters.map_or(Ok(()), |letters| letters.close(limit));
             report.and_then(|report| Ok(closed.map(|()| report)?))
         })

@@ -16,7 +16,7 @@ use super::cause::Cause;
 use super::kafka_errors::remedy;
 use super::room::{IN_FLIGHT_KIB_MAX, size_kib};
 use super::{DeadLetter, DeadLetterError, letter};
-use crate::audit::{Finding, Refused};
+use crate::audit::Refused;
 use crate::error::BoxError;
 use crate::record::Record;
 use crate::source::ClientConfig;
@@ -253,20 +253,6 @@ fn serve(producer: &BaseProducer<Context>, ended: &AtomicBool) {
         // answer; the panic hook tells it.
         let polled = std::panic::AssertUnwindSafe(|| producer.poll(SLICE));
         let _ = std::panic::catch_unwind(polled);
-    }
-}
-
-/// A setting that librdkafka does not know, or not with this value.
-pub(super) fn not_understood(config: &ClientConfig) -> Option<Finding> {
-    match config.create_native_config() {
-        Err(KafkaError::ClientConfig(_, _, setting, value)) => Some(Finding {
-            setting,
-            value: Some(value),
-            reason: "librdkafka does not take it for a producer",
-            fix: "look it up in librdkafka's CONFIGURATION.md; those of ssl and sasl need the \
-                  features of this crate that have their names",
-        }),
-        _ => None,
     }
 }
 

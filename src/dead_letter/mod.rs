@@ -22,6 +22,7 @@ pub use self::error::DeadLetterError;
 pub(crate) use self::kafka::Letters;
 pub(crate) use self::names::is_topic;
 pub(crate) use self::origin::origin;
+pub(crate) use self::settings::reached_as;
 
 /// Where lanes write their letters.
 pub(crate) trait Letterbox: Send + Sync {
@@ -107,7 +108,7 @@ impl Letterbox for Letters {
 /// # Its producer
 ///
 /// `enable.idempotence` and `acks=all` are set whatever is left out, and what would break them is
-/// refused at build with a reason; [`audit::producer`](crate::audit::producer) has the list. Where
+/// refused at build with a reason; [`audit::dead_letter`](crate::audit::dead_letter) has the list. Where
 /// nothing else is said, `delivery.timeout.ms` is 60,000 (how long a letter is tried for),
 /// `message.max.bytes` 100,000,000, `partitioner` `murmur2_random` and `linger.ms` 0. At most 64 MiB
 /// of letters are in flight; more wait.

@@ -1,10 +1,10 @@
 //! The producer's settings: what is taken from the consumer, what is looked through, what is set.
 
 use super::DeadLetter;
-use super::kafka::not_understood;
 use super::names::is_topic;
 use crate::audit::{self, Finding};
 use crate::source::ClientConfig;
+use crate::source::kafka::not_understood;
 
 const BOOTSTRAP: [&str; 2] = ["bootstrap.servers", "metadata.broker.list"];
 
@@ -47,14 +47,10 @@ impl DeadLetter {
     /// What is at fault with the topic's name and the producer's settings.
     pub(crate) fn findings(&self, consumer: &ClientConfig, topics: &[String]) -> Vec<Finding> {
         let chosen = self.chosen(consumer);
-        let mut findings = audit::producer(chosen.config_map());
+        let mut findings = audit::dead_letter(chosen.config_map());
         let mut refuse = |reason, fix| {
-            findings.push(Finding {
-                setting: "dead_letter".to_owned(),
-                value: Some(self.topic.clone()),
-                reason,
-                fix,
-            });
+            let topic = Some(self.topic.clone());
+            findings.push(Finding::new("dead_letter", topic, reason, fix));
         };
         if !is_topic(&self.topic) {
             refuse(
@@ -76,10 +72,10 @@ impl DeadLetter {
     /// The producer's whole configuration.
     pub(super) fn effective(&self, consumer: &ClientConfig) -> ClientConfig {
         let mut config = self.chosen(consumer);
-        for (setting, value) in audit::PRODUCER_FORCED {
+        for (setting, value) in audit::LETTERS_FORCED {
             config.set(*setting, *value);
         }
-        for (names, value) in audit::PRODUCER_DEFAULTS {
+        for (names, value) in audit::LETTERS_DEFAULTS {
             let set = |name: &&str| {
                 config.get(name).is_some() || config.get(&format!("topic.{name}")).is_some()
             };
@@ -92,20 +88,24 @@ impl DeadLetter {
 
     /// What the user chose, here and for the consumer.
     fn chosen(&self, consumer: &ClientConfig) -> ClientConfig {
-        let mut config = self.config.clone();
         if self.is_elsewhere() {
-            return config;
+            return self.config.clone();
         }
-        // Its map alone is not enough: in place of passwords it has a word that hides them.
-        for setting in consumer.config_map().into_keys() {
-            let shared = SHARED.iter().any(|start| setting.starts_with(start));
-            if let (true, None, Some(value)) = (shared, config.get(setting), consumer.get(setting))
-            {
-                config.set(setting, value);
-            }
-        }
-        config
+        reached_as(consumer, &self.config)
     }
+}
+
+/// A producer's own settings, with those of the consumer's that say how its brokers are reached.
+pub(crate) fn reached_as(consumer: &ClientConfig, own: &ClientConfig) -> ClientConfig {
+    let mut config = own.clone();
+    // Its map alone is not enough: in place of passwords it has a word that hides them.
+    for setting in consumer.config_map().into_keys() {
+        let shared = SHARED.iter().any(|start| setting.starts_with(start));
+        if let (true, None, Some(value)) = (shared, config.get(setting), consumer.get(setting)) {
+            config.set(setting, value);
+        }
+    }
+    config
 }
 
 #[cfg(test)]

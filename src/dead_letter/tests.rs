@@ -31,7 +31,7 @@ fn brokers_that_are_not_to_be_reached_end_the_start_when_its_time_is_up() {
     assert!(error.to_string().contains("orders.DLT"), "{error}");
     assert!(begun.elapsed() >= limit);
     assert!(
-        begun.elapsed() < Duration::from_secs(20),
+        begun.elapsed() < Duration::from_secs(60),
         "{:?}",
         begun.elapsed()
     );

@@ -69,6 +69,7 @@ fn run(
         let due = engine
             .open_units()
             .iter()
+            .filter(|open| !open.is_alone())
             .filter_map(|open| open.due(linger, IDLE))
             .min();
         let urgent = match wake.wait(due) {
@@ -81,7 +82,10 @@ fn run(
         let now = Instant::now();
         let failed = engine.commit_where(
             |open| {
-                urgent || open.has_effects() || open.due(linger, IDLE).is_some_and(|due| due <= now)
+                !open.is_alone()
+                    && (urgent
+                        || open.has_effects()
+                        || open.due(linger, IDLE).is_some_and(|due| due <= now))
             },
             |committed| {
                 let failed = committed.is_err();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::candidate::Candidate;
 use super::open_unit::{Fill, OpenUnit, Wait};
-use super::settle::Settle;
+use super::settle::{Recorded, Settle};
 use super::{Committed, Engine, Wake};
 use crate::claim::Decision;
 use crate::key::{Fingerprinter, Identity};
@@ -83,6 +83,13 @@ impl Ledger {
     /// Has the committer woken whenever there is something to commit.
     pub(crate) fn wake_with(&mut self, wake: Arc<Wake>) {
         self.wake = Some(wake);
+    }
+
+    /// Nobody but this ledger commits what it settles: the store writes it together with what the
+    /// handlers wrote, on the lane's own thread.
+    pub(crate) fn commit_alone(&mut self) {
+        self.wake = None;
+        self.open.be_alone();
     }
 
     /// Prepares a record that is nothing but a key and perhaps a value.
@@ -163,7 +170,11 @@ impl Ledger {
         candidate: &Candidate,
         result: Option<Box<[u8]>>,
     ) -> Result<(), StoreError> {
-        self.settle(candidate, Settle::Done(result)).map(drop)
+        let recorded = Recorded {
+            result,
+            outbox: Vec::new(),
+        };
+        self.settle(candidate, Settle::Done(recorded)).map(drop)
     }
 
     /// The record went to the dead letters: its own redelivery is passed over, while another record
@@ -183,9 +194,9 @@ impl Ledger {
     pub(crate) fn done_fill(
         &mut self,
         candidate: &Candidate,
-        result: Option<Box<[u8]>>,
+        recorded: Recorded,
     ) -> Result<Fill, StoreError> {
-        self.settle(candidate, Settle::Done(result))
+        self.settle(candidate, Settle::Done(recorded))
     }
 
     /// The key counts as done although nothing was handled here: a restore.
@@ -222,7 +233,7 @@ impl Ledger {
 
     pub(super) fn call(&self, fill: Fill) {
         let Some(wake) = &self.wake else { return };
-        if fill.bytes >= super::UNIT_BYTES_MAX {
+        if fill.is_full() {
             wake.urge();
         } else if fill.first {
             wake.stir();
@@ -266,7 +277,7 @@ impl Ledger {
     }
 
     /// Commits this ledger's unit alone.
-    pub(super) fn commit_own(&self) -> Result<Option<Committed>, StoreError> {
+    pub(crate) fn commit_own(&self) -> Result<Option<Committed>, StoreError> {
         let committed = self.engine.commit_where(
             |open| std::ptr::eq(open, &raw const *self.open),
             |written| written,

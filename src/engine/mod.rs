@@ -36,6 +36,8 @@ mod ledger;
 mod look;
 mod open_unit;
 mod settle;
+#[cfg(feature = "postgres")]
+mod together;
 mod wake;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,7 +49,10 @@ pub(crate) use self::committer::Committer;
 pub(crate) use self::ledger::Moment;
 pub use self::ledger::{Ledger, Look};
 use self::open_unit::OpenUnit;
-pub(crate) use self::open_unit::{Fill, UNIT_BYTES_MAX, Wait};
+pub(crate) use self::open_unit::{Fill, Wait};
+pub(crate) use self::settle::Recorded;
+#[cfg(feature = "postgres")]
+pub(crate) use self::together::Prepared;
 pub(crate) use self::wake::Wake;
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
@@ -138,7 +143,9 @@ impl Engine {
         // Not while a commit is under way: one of its units could be fenced by this very lease,
         // and the store would refuse the others with it.
         let _turn = self.turn();
-        self.write(|open| open.partition() == partition, |written| written)?;
+        // What only its worker commits is not taken from under it.
+        let older = |open: &OpenUnit| open.partition() == partition && !open.is_alone();
+        self.write(older, |written| written)?;
         let lease = self.shared.store.lease(partition)?;
         let holder = HolderId {
             engine: self.shared.number,
@@ -227,7 +234,12 @@ impl Engine {
             let Some(late) = late else { break };
             let ((open, _), unit) = (owners.remove(late), units.remove(late));
             for entry in &unit.entries {
-                shared.claims().orphan(&entry.fingerprint, open.holder());
+                if shared.store.effects_in_commit() {
+                    // Nothing of it has happened.
+                    shared.claims().release(&entry.fingerprint, open.holder());
+                } else {
+                    shared.claims().orphan(&entry.fingerprint, open.holder());
+                }
             }
             drop(open.close());
             if units.is_empty() {

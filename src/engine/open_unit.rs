@@ -1,44 +1,46 @@
 //! The unit under way of one lease: filled by whoever works on the partition, taken by whoever
 //! commits.
 
+#[cfg(feature = "postgres")]
+mod back;
+mod fill;
 mod wait;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+#[cfg(feature = "postgres")]
+pub(super) use self::back::Before;
+pub(crate) use self::fill::Fill;
+pub(super) use self::fill::entry_bytes;
+use self::fill::{GAP_BYTES, OWN_UNIT_BYTES_MAX};
 pub(crate) use self::wait::Wait;
+use super::settle::Settle;
 use crate::key::Fingerprint;
+use crate::outbox::Outgoing;
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::{Anchor, CommitUnit, Entry, Gaps, HolderId, Lease, PartitionId};
 
-/// A unit that has grown to this many bytes is committed at once. With the largest result and two
-/// thousand gaps on top it stays below the store's bound (see `store::sled::log`).
-pub(crate) const UNIT_BYTES_MAX: usize = 40 << 10;
-/// Where nobody but the caller commits, a unit is committed before it grows beyond this: below the
-/// store's bound, and above the 108 KiB of a caller that counts by itself.
-const OWN_UNIT_BYTES_MAX: usize = 112 << 10;
-/// What one gap may cost in it.
-const GAP_BYTES: usize = 12;
-/// What one key costs in a unit, without its result.
-const ENTRY_BYTES: usize = 26;
-
 /// A record that is under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Held {
     /// Whether it had been done and was forgotten.
     forgotten: bool,
     key: Option<Fingerprint>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     previous: NextOffset,
     next: NextOffset,
     entries: Vec<Entry>,
+    outbox: Vec<Outgoing>,
     bytes: usize,
+    outbox_bytes: usize,
     max_timestamp_ms: i64,
     anchor: Option<Anchor>,
     /// What the store says is not done below the head, as far as the reader has not come to it.
@@ -68,6 +70,8 @@ pub(crate) struct OpenUnit {
     id: PartitionId,
     epoch: u32,
     holder: HolderId,
+    /// Nobody but its worker commits it.
+    alone: AtomicBool,
     inner: Mutex<Inner>,
     changed: Condvar,
     /// The same, for one who waits in a future.
@@ -81,23 +85,9 @@ pub(super) struct Settled {
     pub(super) anchor_digest: u64,
     /// `None` for a record that was skipped, or handled without a key.
     pub(super) entry: Option<Entry>,
+    pub(super) outbox: Vec<Outgoing>,
     /// Whether a handler ran.
     pub(super) effect: bool,
-}
-
-/// What the unit holds after a record was added.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fill {
-    pub(crate) uncommitted: usize,
-    /// Effects in the open unit, of those.
-    pub(crate) open: usize,
-    pub(crate) bytes: usize,
-    /// The first of its kind in the unit: its deadline begins now.
-    pub(crate) first: bool,
-}
-
-fn entry_bytes(entry: &Entry) -> usize {
-    ENTRY_BYTES + entry.result.as_ref().map_or(0, |result| result.len() + 8)
 }
 
 /// Why a record was not added.
@@ -121,7 +111,9 @@ impl OpenUnit {
             previous: head,
             next: head,
             entries: Vec::new(),
+            outbox: Vec::new(),
             bytes: 0,
+            outbox_bytes: 0,
             max_timestamp_ms: -1,
             anchor: None,
             gaps,
@@ -139,6 +131,7 @@ impl OpenUnit {
             id: lease.id,
             epoch: lease.epoch,
             holder,
+            alone: AtomicBool::new(false),
             inner: Mutex::new(inner),
             changed: Condvar::new(),
             told: Notify::new(),
@@ -157,6 +150,15 @@ impl OpenUnit {
         self.holder
     }
 
+    /// From here on its worker alone commits it.
+    pub(super) fn be_alone(&self) {
+        self.alone.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.alone.load(Ordering::Acquire)
+    }
+
     /// Where a store that has no head yet begins.
     pub(super) fn start_at(&self, start: NextOffset) {
         let mut inner = self.inner();
@@ -165,12 +167,12 @@ impl OpenUnit {
     }
 
     /// Whether there is room for a record; an empty unit has room for any.
-    pub(super) fn has_room(&self, entry: Option<&Entry>) -> bool {
+    pub(super) fn has_room(&self, record: &Settle) -> bool {
         let inner = self.inner();
         // Positions may take up to eight bytes more than is counted for them.
         let positions = 8 * (inner.entries.len() + 1);
         let gaps = GAP_BYTES * (inner.held.len() + inner.gaps.iter().len());
-        let all = inner.bytes + positions + gaps + entry.map_or(0, entry_bytes);
+        let all = inner.bytes + positions + gaps + record.bytes_max();
         inner.bytes == 0 || all <= OWN_UNIT_BYTES_MAX
     }
 
@@ -238,14 +240,17 @@ impl OpenUnit {
             inner.uncommitted += 1;
             inner.open += 1;
         }
+        inner.outbox_bytes += record.outbox.iter().map(Outgoing::bytes).sum::<usize>();
+        inner.outbox.extend(record.outbox);
         if let Some(entry) = record.entry {
-            inner.bytes += entry_bytes(&entry);
+            inner.bytes += entry_bytes(entry.result.as_deref());
             inner.entries.push(entry);
         }
         Ok(Fill {
             uncommitted: inner.uncommitted,
             open: inner.open,
             bytes: inner.bytes,
+            outbox_bytes: inner.outbox_bytes,
             first,
         })
     }
@@ -285,10 +290,12 @@ impl OpenUnit {
             anchor: inner.anchor,
             entries: std::mem::take(&mut inner.entries),
             gaps,
+            outbox: std::mem::take(&mut inner.outbox),
         };
         inner.previous = inner.next;
         inner.moved = false;
         inner.bytes = 0;
+        inner.outbox_bytes = 0;
         inner.max_timestamp_ms = -1;
         inner.effect_at = None;
         inner.moved_at = None;

@@ -57,8 +57,8 @@ impl Effects {
         Ok(())
     }
 
-    pub(crate) fn take_result(&mut self) -> Option<Box<[u8]>> {
-        self.result.take()
+    pub(crate) fn into_result(self) -> Option<Box<[u8]>> {
+        self.result
     }
 }
 
@@ -74,8 +74,10 @@ mod tests {
             .record_bytes(vec![1; RESULT_BYTES_MAX + 1])
             .unwrap_err();
         assert!(matches!(refused, HandlerError::Reject(_)), "{refused}");
-        assert_eq!(effects.take_result().unwrap().len(), RESULT_BYTES_MAX);
+        let kept = effects.into_result().unwrap();
+        assert_eq!(kept.len(), RESULT_BYTES_MAX);
+        let mut effects = Effects::default();
         effects.record("paid").unwrap();
-        assert_eq!(effects.take_result().unwrap().as_ref(), b"\"paid\"");
+        assert_eq!(effects.into_result().unwrap().as_ref(), b"\"paid\"");
     }
 }

@@ -67,7 +67,9 @@ pub type HandlerResult = Result<(), HandlerError>;
 /// After a crash, records whose effect came less than the commit interval before it are handled
 /// again. They come with [`in_doubt`](Delivery::in_doubt) set, and with the same
 /// [`token`](Delivery::token) as before.
-pub trait Handler: Send + Sync + 'static {
+///
+/// What it gets as `effects` is the store's: see [`EffectStore`](crate::EffectStore).
+pub trait Handler<E = Effects>: Send + Sync + 'static {
     /// Handles one record.
     ///
     /// # Errors
@@ -76,18 +78,18 @@ pub trait Handler: Send + Sync + 'static {
     fn handle(
         &self,
         delivery: &Delivery<'_>,
-        effects: &mut Effects,
+        effects: &mut E,
     ) -> impl Future<Output = HandlerResult>;
 }
 
 /// A closure as a handler.
 pub(crate) struct HandlerFn<F>(pub(crate) F);
 
-impl<F> Handler for HandlerFn<F>
+impl<E, F> Handler<E> for HandlerFn<F>
 where
-    F: AsyncFn(&Delivery<'_>, &mut Effects) -> HandlerResult + Send + Sync + 'static,
+    F: AsyncFn(&Delivery<'_>, &mut E) -> HandlerResult + Send + Sync + 'static,
 {
-    async fn handle(&self, delivery: &Delivery<'_>, effects: &mut Effects) -> HandlerResult {
+    async fn handle(&self, delivery: &Delivery<'_>, effects: &mut E) -> HandlerResult {
         (self.0)(delivery, effects).await
     }
 }

@@ -12,6 +12,7 @@ use super::report::Report;
 use super::settings::Settings;
 use super::work::{Context, Errand, Work};
 use crate::claim::Decision;
+use crate::engine::Recorded;
 use crate::error::Error;
 use crate::handler::{Delivery, Effects, HandlerError};
 use crate::key::Fingerprinter;
@@ -221,7 +222,10 @@ impl Worker for PullWorker {
 
     async fn attempt(&self, context: &Context, work: &Work, attempt: u32) -> Attempt {
         match self.offer(context, work, attempt, None).await {
-            Some(Answer::Done(mut effects)) => Attempt::Done(effects.take_result()),
+            Some(Answer::Done(effects)) => Attempt::Done(Recorded {
+                result: effects.into_result(),
+                outbox: Vec::new(),
+            }),
             Some(Answer::Failed(error)) => Attempt::Failed(error),
             Some(Answer::Released) => Attempt::Released,
             None => Attempt::Gone,

@@ -15,8 +15,9 @@ use super::settings::Settings;
 use super::shared::{Restoring, Shared};
 use super::start;
 use super::stop::Stop;
+use super::taken::Taken;
 use crate::dead_letter::DeadLetterError;
-use crate::engine::{Committed, Committer, Engine, Ledger};
+use crate::engine::{Committed, Committer, Engine};
 use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::{Listener, Offered, Reader, Source, Start};
@@ -32,15 +33,6 @@ pub(crate) trait Driver: Send + Sync + 'static {
 
     /// Drives the lane. Returns when it is stopped or has failed.
     fn drive(&self, lane: &mut Lane) -> Result<(), Error>;
-}
-
-/// A partition that was offered and is not assigned yet.
-struct Taken {
-    ledger: Ledger,
-    committed: Option<NextOffset>,
-    restore_until: NextOffset,
-    asked_for: Option<i64>,
-    restoring: Option<Restoring>,
 }
 
 struct Running {
@@ -94,10 +86,7 @@ impl Session {
 
     /// Takes one offered partition and decides where it begins.
     fn take(&self, offered: &Offered) -> Result<Start, Error> {
-        let Offered {
-            partition,
-            committed,
-        } = offered;
+        let partition = &offered.partition;
         let letters = self.settings.letterbox.as_ref();
         let mut replayed = self.settings.replay_from.iter();
         if letters.is_some_and(|letters| letters.is_at(partition.topic()))
@@ -107,8 +96,14 @@ impl Session {
             return Err(DeadLetterError::Subscribed { topic }.into());
         }
         let mut ledger = self.engine.lease(partition)?;
-        ledger.wake_with(self.committer.wake());
-        let (start, restore_until) = start::decide(&ledger, *committed, self.settings.restore)?;
+        let committed = if self.settings.transacts {
+            ledger.commit_alone();
+            start::as_the_store_says(&ledger, offered.committed)
+        } else {
+            ledger.wake_with(self.committer.wake());
+            offered.committed
+        };
+        let (start, restore_until) = start::decide(&ledger, committed, self.settings.restore)?;
         // Reading begins one record early, to see whether the topic is still the one worked on.
         let anchor = ledger.lease().head.and_then(|head| head.anchor);
         let asked_for = anchor
@@ -116,7 +111,7 @@ impl Session {
             .filter(|offset| NextOffset::new(*offset).map(Start::At) == Some(start));
         tracing::info!(
             %partition,
-            committed = committed.map(NextOffset::get),
+            committed = offered.committed.map(NextOffset::get),
             head = ledger.lease().head.map(|head| head.next.get()),
             in_doubt = ledger.lease().in_doubt,
             restoring = restore_until > NextOffset::ZERO,
@@ -124,14 +119,14 @@ impl Session {
         );
         let taken = Taken {
             ledger,
-            committed: *committed,
+            committed,
             restore_until,
             asked_for,
             // All that are offered together, before the first of them is read: a copy in one of
             // them must not be handled before its key has been found in another.
             restoring: (restore_until > NextOffset::ZERO).then(|| Restoring::new(&self.shared)),
         };
-        self.shared.begin(partition, *committed);
+        self.shared.begin(partition, offered.committed);
         self.taken().insert(partition.clone(), taken);
         Ok(start)
     }
@@ -150,7 +145,7 @@ impl Session {
             return Ok(());
         };
         if self.ending.load(Ordering::Acquire) {
-            give_back(taken.ledger)?;
+            taken.give_back()?;
             return Ok(());
         }
         let beginning = Beginning {
@@ -217,13 +212,22 @@ impl Session {
         // Offered, but never read.
         let mut taken = self.taken();
         for partition in partitions {
-            if let Some(Taken { ledger, .. }) = taken.remove(partition) {
-                if let Err(error) = give_back(ledger) {
-                    self.shared.fail(error.into());
-                }
+            if let Some(Err(error)) = taken.remove(partition).map(Taken::give_back) {
+                self.shared.fail(error.into());
             }
         }
         all_late
+    }
+
+    /// Tells what is assigned now.
+    fn tell(&self) {
+        if let Some(hook) = &self.settings.on_assignment {
+            let assigned: Vec<_> = self.running().keys().cloned().collect();
+            // It must not unwind through librdkafka, which has called.
+            if catch_unwind(AssertUnwindSafe(|| hook(&assigned))).is_err() {
+                self.shared.fail(Error::Panicked);
+            }
+        }
     }
 
     fn drain_all(&self) {
@@ -236,22 +240,12 @@ impl Session {
     }
 }
 
-/// Ends a lease under which nothing was done: a doubt that it began with is the next one's.
-fn give_back(ledger: Ledger) -> Result<(), StoreError> {
-    let ended = if ledger.lease().in_doubt {
-        ledger.finish_in_doubt()
-    } else {
-        ledger.finish()
-    };
-    ended.map(drop)
-}
-
 /// A lane's thread.
 fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
     let stop = Arc::clone(&lane.context().stop);
     let fail = |error| match error {
         // Late: the partition has been taken again since. Its new lane decides about the record.
-        Error::Store(StoreError::Fenced { .. }) if stop.is_set() => {
+        Error::Store(StoreError::Fenced { .. }) if stop.is_set() || shared.is_lost(&stop) => {
             tracing::warn!("{error}");
         }
         error => shared.fail(error),
@@ -294,12 +288,14 @@ impl Listener for Session {
                 self.shared.fail(error);
             }
         }
+        self.tell();
     }
 
     fn revoked(&self, partitions: &[TopicPartition], lost: bool) -> Vec<Committed> {
         tracing::info!(?partitions, lost, "partitions taken away");
         // Late work is no reason to stop here: it may be repeated elsewhere, and was warned of.
         let _late = self.drain(partitions);
+        self.tell();
         let mut offsets = self.shared.offsets();
         partitions
             .iter()

@@ -87,6 +87,7 @@ pub enum Ordering {
 
 pub(crate) type RestoreHook = dyn Fn(&RestoreProgress) + Send + Sync;
 pub(crate) type CopyHook = dyn Fn(&Delivery<'_>, Option<&[u8]>) + Send + Sync;
+pub(crate) type AssignmentHook = dyn Fn(&[TopicPartition]) + Send + Sync;
 
 /// All choices of one consumer.
 #[derive(Clone)]
@@ -105,12 +106,18 @@ pub(crate) struct Settings {
     pub(crate) replay_from: Arc<[String]>,
     pub(crate) on_duplicate: Option<Arc<CopyHook>>,
     pub(crate) on_restore: Option<Arc<RestoreHook>>,
+    pub(crate) on_assignment: Option<Arc<AssignmentHook>>,
     /// Effects of one partition that a crash may repeat.
     pub(crate) uncommitted_records_max: usize,
     /// From an effect to the start of its durable commit.
     pub(crate) commit_linger: Duration,
     /// Between two advisory commits to the group.
     pub(crate) offset_interval: Duration,
+    /// The store sends the positions to the group itself, with what it commits.
+    pub(crate) offsets_sent: bool,
+    /// The store writes marks in the transaction that the handlers write in: what it does not know
+    /// has not happened.
+    pub(crate) transacts: bool,
     /// For finishing work when partitions are taken away, and at the end.
     pub(crate) drain_limit: Duration,
 }

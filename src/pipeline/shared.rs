@@ -2,15 +2,20 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
 use super::report::{Counts, Report};
 use super::settings::Settings;
+use super::stop::Stop;
 use crate::engine::Committed;
 use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::Offsets;
+
+/// How long the polling thread may need to hear of a loss.
+const LOST_WAIT: Duration = Duration::from_secs(10);
 
 /// What lanes, committer and polling thread share.
 pub(crate) struct Shared {
@@ -22,6 +27,8 @@ pub(crate) struct Shared {
     restoring: AtomicUsize,
     /// For those who handle a record, where that is bounded.
     permits: Option<Arc<Semaphore>>,
+    /// Whether the group hears of positions from elsewhere.
+    offsets_sent: bool,
 }
 
 impl Shared {
@@ -35,6 +42,7 @@ impl Shared {
             permits: settings
                 .concurrency_max
                 .map(|max| Arc::new(Semaphore::new(max))),
+            offsets_sent: settings.offsets_sent,
         }
     }
 
@@ -71,8 +79,18 @@ impl Shared {
                 .entry(done.partition.clone())
                 .or_insert(done.next);
             *position = done.next.max(*position);
-            offsets.reached(&done);
+            // A plain commit could come late and set the group back behind a transaction, and a crash
+            // would have what that sent be sent again.
+            if !self.offsets_sent {
+                offsets.reached(&done);
+            }
         }
+    }
+
+    /// Whether a lane is fenced because its partition is another member's: where transactions carry
+    /// the positions, that may be known before the lane is told to stop, which follows.
+    pub(super) fn is_lost(&self, stop: &Stop) -> bool {
+        self.offsets_sent && stop.sleep(LOST_WAIT)
     }
 
     /// The first failure is the one that is reported; what follows is its echo.

@@ -49,3 +49,28 @@ pub(super) fn decide(
         _ => Ok((Start::Committed, NextOffset::ZERO)),
     }
 }
+
+/// Where the group counts as standing, for a store that writes marks together with what the handlers
+/// write: what it does not know has not happened, whatever the group has committed. A database that
+/// was put back from a copy lacks both; to read the stretch for its keys would lose what the handlers
+/// wrote.
+pub(super) fn as_the_store_says(
+    ledger: &Ledger,
+    committed: Option<NextOffset>,
+) -> Option<NextOffset> {
+    let lease = ledger.lease();
+    let Some(head) = lease.head else {
+        // It has never worked on the partition: somebody else has.
+        return committed;
+    };
+    let gaps = ledger.engine().store().gaps(lease.id);
+    let reached = gaps.first().unwrap_or(head.next);
+    let ahead = committed.filter(|committed| *committed > reached);
+    if let Some(committed) = ahead {
+        tracing::warn!(
+            partition = %ledger.partition(), from = %reached, to = %committed,
+            "the group is ahead of the store: what lies between is not there, and is handled"
+        );
+    }
+    committed.map(|committed| committed.min(reached))
+}

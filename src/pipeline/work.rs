@@ -11,7 +11,7 @@ use super::settings::{Ordering, Settings};
 use super::stop::Stop;
 use crate::claim::Decision;
 use crate::dead_letter::Reason;
-use crate::engine::Candidate;
+use crate::engine::{Candidate, Recorded};
 use crate::error::Error;
 use crate::handler::Delivery;
 use crate::key::Fingerprinter;
@@ -77,7 +77,7 @@ pub(super) struct Finished {
 
 pub(super) enum Outcome {
     /// It took effect.
-    Done(Option<Box<[u8]>>),
+    Done(Recorded),
     /// Its letter is written.
     Buried,
     /// A copy was shown.

@@ -7,7 +7,7 @@ use super::{
     Summary,
 };
 use crate::key::{Fingerprint, HashKey};
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
@@ -46,6 +46,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).gaps(id)
     }
 
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        (**self).retained_from(id)
+    }
+
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         (**self).result(key, mark)
     }
@@ -64,5 +68,13 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn summary(&self) -> Summary {
         (**self).summary()
+    }
+
+    fn id(&self) -> Option<String> {
+        (**self).id()
+    }
+
+    fn effects_in_commit(&self) -> bool {
+        (**self).effects_in_commit()
     }
 }

@@ -242,7 +242,7 @@ mod tests {
         engine: 1,
         lease: 2,
     };
-    const LIMIT: Duration = Duration::from_secs(20);
+    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn a_key_in_flight_is_its_holders_until_released() {

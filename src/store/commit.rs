@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Gaps, PartitionId};
 use crate::key::Fingerprint;
+use crate::outbox::Outgoing;
 use crate::record::NextOffset;
 
 /// One key that has been done.
@@ -60,6 +61,9 @@ pub struct CommitUnit {
     pub entries: Vec<Entry>,
     /// What below [`next`](CommitUnit::next) is not done yet.
     pub gaps: Gaps,
+    /// What the handlers of the stretch sent, for the store whose handlers send. It is part of no
+    /// store's data.
+    pub outbox: Vec<Outgoing>,
 }
 
 impl CommitUnit {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::outbox::OutboxError;
 use crate::record::{NextOffset, TopicPartition};
 
 /// A store's refusal or failure.
@@ -106,6 +107,16 @@ pub enum StoreError {
         /// The cause in words.
         message: String,
     },
+    /// A database refused, failed, or could not be reached.
+    #[error("{operation} failed in {place}: {message}")]
+    Database {
+        /// Server, database and schema; never a password.
+        place: String,
+        /// What was being done.
+        operation: &'static str,
+        /// The server's word with its SQLSTATE, or why it was not reached, and what to do.
+        message: String,
+    },
     /// An earlier write failed, so nothing is written any more.
     #[error(
         "an earlier write failed in {place} ({cause}), so that its state is unknown: nothing is \
@@ -149,6 +160,9 @@ pub enum StoreError {
         /// Why, and what to do.
         reason: String,
     },
+    /// What handlers sent could not be sent, and so nothing is marked.
+    #[error(transparent)]
+    Outbox(#[from] OutboxError),
     /// A call came in an order that the contract forbids.
     #[error("{0}")]
     Misused(&'static str),

@@ -263,6 +263,7 @@ fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32)
         anchor: (flags & HAS_ANCHOR != 0).then_some(anchor),
         entries: list,
         gaps,
+        outbox: Vec::new(),
     };
     Some((unit, previous_step))
 }

@@ -19,10 +19,14 @@ mod gaps;
 mod index;
 mod memory;
 mod partitions;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(feature = "postgres")]
+pub(crate) mod transaction;
 
 pub use claims::Claims;
 pub(crate) use claims::{Claim, HolderId};
@@ -35,6 +39,8 @@ pub use memory::MemoryStore;
 pub use self::directory::{Copied, DirectoryStore, Engine, Inspection, PartitionState};
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::forget::{Forget, Forgotten, Reopened};
+#[cfg(feature = "postgres")]
+pub use self::postgres::{Expired, PostgresOptions, PostgresStore, SqlEffects, SqlError};
 #[cfg(feature = "redb")]
 pub use self::redb::{RedbOptions, RedbStore};
 #[cfg(feature = "sled")]
@@ -248,6 +254,12 @@ pub trait Store: Send + Sync + 'static {
     /// What below a partition's head is not done.
     fn gaps(&self, id: PartitionId) -> Gaps;
 
+    /// Below, keys may have been dropped on purpose: an unknown key of a record there says nothing.
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        let _ = id;
+        NextOffset::ZERO
+    }
+
     /// The result recorded with a mark, `None` where there is none.
     ///
     /// # Errors
@@ -294,6 +306,19 @@ pub trait Store: Send + Sync + 'static {
 
     /// What to log of it.
     fn summary(&self) -> Summary;
+
+    /// What tells this store from all others, the same whenever it is opened again. By default
+    /// `None`, for a store that keeps nothing of the kind.
+    fn id(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether what handlers do takes effect in the [`commit`](Store::commit), all of it, and nothing
+    /// before: then a record whose commit is refused may be handled again by anybody. By default
+    /// not.
+    fn effects_in_commit(&self) -> bool {
+        false
+    }
 }
 
 /// Whether a stamp's owner is the one that asks.

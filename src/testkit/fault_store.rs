@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::key::{Fingerprint, HashKey};
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 use crate::store::{
     Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
     Summary,
@@ -309,6 +309,10 @@ impl<S: Store> Store for FaultStore<S> {
         self.inner.gaps(id)
     }
 
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.inner.retained_from(id)
+    }
+
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         self.perform(Operation::Result, |inner| inner.result(key, mark))
     }
@@ -327,5 +331,13 @@ impl<S: Store> Store for FaultStore<S> {
 
     fn summary(&self) -> Summary {
         self.inner.summary()
+    }
+
+    fn id(&self) -> Option<String> {
+        self.inner.id()
+    }
+
+    fn effects_in_commit(&self) -> bool {
+        self.inner.effects_in_commit()
     }
 }

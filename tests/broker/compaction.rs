@@ -58,7 +58,8 @@ fn gaps_that_compaction_left_hold_up_nothing() {
         closing += 1;
         feed::produce(&kafka, &topic, 0, &[format!("closing-{closing}")]);
         left = offsets(&kafka, &topic);
-        left.iter().filter(|offset| **offset < 100).count() < 10
+        // One of each key: there is nothing more to remove while they are handled.
+        left.iter().filter(|offset| **offset < 100).count() == 5
     });
 
     let history = History::default();

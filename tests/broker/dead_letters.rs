@@ -15,7 +15,7 @@ use crate::{admin, broker};
 
 /// What is refused for good is not tried for the whole of its time, which is half a minute for a
 /// start and a minute for a letter.
-const AT_ONCE: Duration = Duration::from_secs(20);
+const AT_ONCE: Duration = Duration::from_secs(25);
 
 // C019
 #[test]

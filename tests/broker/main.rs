@@ -11,6 +11,8 @@
 mod admin;
 #[path = "../support/broker.rs"]
 mod broker;
+#[path = "../support/dump.rs"]
+mod dump;
 #[path = "../support/feed.rs"]
 mod feed;
 #[path = "../support/mod.rs"]
@@ -25,7 +27,9 @@ mod dead_letters;
 mod deleted;
 mod faults;
 mod freezes;
+mod guarded;
 mod history;
+mod java_producer;
 mod kills;
 mod large_record;
 mod letters;

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use idempotent_consumer::store::{SledStore, Store};
+use idempotent_consumer::store::SledStore;
 use idempotent_consumer::{
-    Builder, ClientConfig, Delivery, Error, HandlerResult, IdempotentConsumer, Report, key,
+    Builder, ClientConfig, Delivery, EffectStore, Effects, Error, HandlerResult,
+    IdempotentConsumer, Report, key,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +87,7 @@ impl Member {
     pub(crate) fn start(
         name: &'static str,
         builder: Builder,
-        store: impl Store,
+        store: impl EffectStore<Effects = Effects>,
         history: &History,
     ) -> Self {
         Self::judging(name, builder, store, history, |_| Ok(()))
@@ -96,7 +97,7 @@ impl Member {
     pub(crate) fn judging(
         name: &'static str,
         builder: Builder,
-        store: impl Store,
+        store: impl EffectStore<Effects = Effects>,
         history: &History,
         judge: impl Fn(&Delivery<'_>) -> HandlerResult + Send + Sync + 'static,
     ) -> Self {

@@ -155,8 +155,9 @@ fn a_lock_on_a_file_that_was_replaced_counts_for_nothing() {
     let (child, stdin) = running(&lab);
     // The second opens the old file and waits; then another one takes its name.
     lab.write("input", "first\nsecond\n");
+    let seconds = DEADLINE.as_secs().to_string();
     let second = start(
-        lab.dedup().args(["--wait", "60", "--out", "other-out"]),
+        lab.dedup().args(["--wait", &seconds, "--out", "other-out"]),
         lab.path("input"),
     );
     let descriptors = format!("/proc/{}/fd", second.id());

@@ -40,3 +40,6 @@ mod stored;
 // A consumer's store, looked at and made to forget.
 #[cfg(feature = "sled")]
 mod store;
+// A service between two topics.
+#[cfg(feature = "service")]
+mod topic;

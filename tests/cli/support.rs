@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) use crate::skip::cannot_run;
 
 /// Far beyond what any step takes, so that only a hang reaches it.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 
 pub(crate) const DEDUP: &str = env!("CARGO_BIN_EXE_dedup");
 pub(crate) const SHIP_PROCESS: &str = env!("CARGO_BIN_EXE_ship-process");
@@ -177,8 +177,11 @@ pub(crate) fn finish(mut child: Child) -> Finished {
 /// The writing end of a pipe that nobody will ever read.
 pub(crate) fn pipe_without_reader() -> ChildStdin {
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().unwrap();
-    let pipe = reader.stdin.take().unwrap();
+    let mut pipe = reader.stdin.take().unwrap();
     reader.wait().unwrap();
+    // A child that another thread is just starting has a copy of the other end until it runs its
+    // own program.
+    eventually("nobody can read", || pipe.write_all(b"x").is_err());
     pipe
 }
 

@@ -9,9 +9,12 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../support/dump.rs"]
+mod dump;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod report;
 mod service;
 mod shipments;
 mod story;
@@ -21,6 +24,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
+use dump::Dump;
 use support::kafka::{Kafka, repository};
 use tempfile::TempDir;
 
@@ -35,7 +39,7 @@ fn the_producer_lab_ends_with_the_numbers_it_asks_for() {
     let dir = run_lab(kafka, "producer", "PASS 7/7");
     let dir = dir.path();
 
-    let default = Dump::read(&dir.join("dump-default.txt"));
+    let default = Dump::parse(&read(&dir.join("dump-default.txt")));
     assert_eq!(default.payloads, ["pay-1", "pay-2"]);
     assert!(
         default.batches.iter().all(|batch| batch.producer_id >= 0),
@@ -43,7 +47,7 @@ fn the_producer_lab_ends_with_the_numbers_it_asks_for() {
     );
     assert_eq!(default.batches[0].base_sequence, 0);
 
-    let without = Dump::read(&dir.join("dump-noidem.txt"));
+    let without = Dump::parse(&read(&dir.join("dump-noidem.txt")));
     assert_eq!(without.payloads, ["pay-1", "pay-2", "pay-3"]);
     assert_eq!(without.batches.last().unwrap().producer_id, -1);
 
@@ -54,7 +58,7 @@ fn the_producer_lab_ends_with_the_numbers_it_asks_for() {
         copies.len() == 1 && copies[0] >= 2,
         "payments-dup: {copies:?}"
     );
-    let dump = Dump::read(&dir.join("dump-dup.txt"));
+    let dump = Dump::parse(&read(&dir.join("dump-dup.txt")));
     assert_eq!(dump.payloads.len(), usize::try_from(copies[0]).unwrap());
     assert!(dump.payloads.iter().all(|payload| *payload == line));
 
@@ -66,7 +70,7 @@ fn the_producer_lab_ends_with_the_numbers_it_asks_for() {
         );
     }
 
-    let sessions = Dump::read(&dir.join("two-sessions.txt"));
+    let sessions = Dump::parse(&read(&dir.join("two-sessions.txt")));
     assert_eq!(sessions.payloads, ["pay-77", "pay-77"]);
     let ids: BTreeSet<_> = sessions
         .batches
@@ -81,6 +85,11 @@ fn the_producer_lab_ends_with_the_numbers_it_asks_for() {
         copies[0]
     );
     assert_eq!(read(&dir.join("producer-report.txt")), report);
+    let settings = read(&dir.join("default-producer.log"));
+    for setting in ["acks = -1", "enable.idempotence = true"] {
+        let is_logged = settings.lines().any(|line| line.trim() == setting);
+        assert!(is_logged, "default-producer.log without {setting}");
+    }
 
     shipments::copies_take_effect_once(kafka, "payments-dup", copies[0]);
     shipments::copies_take_effect_once(kafka, "payments-app", 2);
@@ -144,46 +153,6 @@ fn run_lab(kafka: &Kafka, lab: &str, verdict: &str) -> TempDir {
         );
     }
     dir
-}
-
-#[derive(Debug)]
-struct Batch {
-    producer_id: i64,
-    base_sequence: i64,
-}
-
-/// What `kafka-dump-log.sh` printed.
-#[derive(Debug)]
-struct Dump {
-    batches: Vec<Batch>,
-    payloads: Vec<String>,
-}
-
-impl Dump {
-    fn read(path: &Path) -> Self {
-        let text = read(path);
-        let headers = text.lines().filter(|line| line.starts_with("baseOffset: "));
-        let batches = headers
-            .map(|line| Batch {
-                producer_id: field(line, "producerId: "),
-                base_sequence: field(line, "baseSequence: "),
-            })
-            .collect();
-        let payloads = text
-            .lines()
-            .filter(|line| line.starts_with("| offset: "))
-            .filter_map(|line| line.split_once(" payload: "))
-            .map(|(_, payload)| payload.to_owned())
-            .collect();
-        Self { batches, payloads }
-    }
-}
-
-fn field(line: &str, name: &str) -> i64 {
-    let (_, rest) = line
-        .split_once(name)
-        .unwrap_or_else(|| panic!("no {name}in: {line}"));
-    rest.split(' ').next().unwrap().parse().unwrap()
 }
 
 /// The one value below `column` in a table that `kafka-consumer-groups.sh` printed.

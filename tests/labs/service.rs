@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::kafka::Kafka;
 
 /// A dead member's session, and a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The example that cargo built beside this test.
 pub(crate) fn example() -> PathBuf {
@@ -120,7 +120,7 @@ impl Run<'_> {
 
     /// SIGKILL, as soon as so many orders were shipped.
     pub(crate) fn kill_at(mut self, orders: usize) {
-        self.wait_for("orders", |service| {
+        self.wait_for("orders", Duration::from_millis(1), |service| {
             lines(&service.shipped_file()).len() >= orders
         });
         self.process.kill().unwrap();
@@ -130,16 +130,18 @@ impl Run<'_> {
     /// Lets it come to the end of the topic, stops it in order, and gives its last word.
     pub(crate) fn finish(mut self) -> String {
         let end = self.service.kafka.end_offsets(self.service.topic)[0];
-        self.wait_for("the end of the topic", |service| {
-            service.committed() == Some(end)
-        });
+        self.wait_for(
+            "the end of the topic",
+            Duration::from_millis(20),
+            |service| service.committed() == Some(end),
+        );
         drop(self.process.stdin.take());
         let output = self.process.wait_with_output().unwrap();
         assert!(output.status.success(), "{}", output.status);
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    fn wait_for(&mut self, what: &str, holds: impl Fn(&Service<'_>) -> bool) {
+    fn wait_for(&mut self, what: &str, pause: Duration, holds: impl Fn(&Service<'_>) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !holds(self.service) {
             let ended = self.process.try_wait().unwrap();
@@ -148,7 +150,7 @@ impl Run<'_> {
                 self.process.kill().unwrap();
                 panic!("waited {PATIENCE:?} for {what}");
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(pause);
         }
     }
 }

@@ -1,15 +1,14 @@
 //! What the labs lead to: the shipping service, on the library, reads the topics that they left.
 
-use std::time::Duration;
-
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
-use crate::service::Service;
+use crate::service::{PATIENCE, Service};
 use crate::support::kafka::Kafka;
 
-/// Orders that come after the lab's five, so that a kill finds the service at work.
-const MORE: usize = 500;
+/// Orders that come after the lab's five, so that a kill finds the service at work: also where a
+/// sync costs nothing, as in memory.
+const MORE: usize = 3_000;
 
 /// The consumer lab's topic, and its story: a crash in the middle, a kill, a rewind. Where the
 /// lab lost two orders and shipped one twice, each is shipped once.
@@ -75,5 +74,5 @@ fn produce_more(kafka: &Kafka, topic: &str, orders: &mut Vec<String>) {
         producer.send(record).map_err(|(error, _)| error).unwrap();
         orders.push(order);
     }
-    producer.flush(Duration::from_secs(30)).unwrap();
+    producer.flush(PATIENCE).unwrap();
 }

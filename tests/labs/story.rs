@@ -7,7 +7,7 @@ use crate::support::kafka::Kafka;
 
 fn tell(options: &[&str]) -> String {
     let output = Command::new("timeout")
-        .arg("120")
+        .arg("300")
         .arg(example())
         .args(options)
         .stdin(Stdio::null())

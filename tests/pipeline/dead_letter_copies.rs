@@ -1,7 +1,6 @@
 //! Other records with the key of a dead letter, and records that the key itself makes one.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use idempotent_consumer::key::MissingKey;
 use idempotent_consumer::testkit::Produced;
@@ -220,7 +219,7 @@ fn a_letter_about_a_key_that_cannot_be_written_stops_the_consumer_too() {
 }
 
 async fn next(pull: &mut Pull) -> Option<Claimed> {
-    let next = tokio::time::timeout(Duration::from_secs(30), pull.next()).await;
+    let next = tokio::time::timeout(DEADLINE, pull.next()).await;
     next.expect("in time")
 }
 

@@ -8,6 +8,9 @@ use idempotent_consumer::Error;
 use crate::scripted::Scripted;
 use crate::support::*;
 
+/// The default of five milliseconds for a mark, and a commit.
+const SOON: Duration = Duration::from_millis(20);
+
 #[test]
 fn no_offset_is_committed_while_the_store_has_not_returned() {
     let (broker, store) = (broker(1), Scripted::new());
@@ -94,16 +97,19 @@ fn a_mark_is_durable_soon_without_another_record() {
         *noted.lock().unwrap() = Some(Instant::now());
         Ok(())
     });
-    let mut fastest = Duration::MAX;
-    for n in 0..20 {
+    // The fastest of many, and of more where the machine is busy: what is promised, and not how
+    // busy it is. The looks at the store are 2 ms apart.
+    let (mut fastest, end) = (Duration::MAX, Instant::now() + DEADLINE);
+    for n in 0.. {
+        if n >= 20 && (fastest < SOON || Instant::now() > end) {
+            break;
+        }
         produce_numbered(&broker, 0, n..n + 1);
         running.wait_for("the mark", || store.head(0) == Some(i64::from(n) + 1));
         fastest = fastest.min(at.lock().unwrap().unwrap().elapsed());
     }
     running.stop();
-    // The fastest of many: what is promised, and not how busy the machine is. The looks at the
-    // store are 2 ms apart.
-    assert!(fastest < Duration::from_millis(20), "{fastest:?}");
+    assert!(fastest < SOON, "{fastest:?}");
     assert!(
         fastest >= Duration::from_millis(4),
         "{fastest:?}: one sync for each record"
@@ -117,10 +123,15 @@ fn a_store_that_fails_stops_the_consumer_with_its_own_error_and_nothing_is_commi
     store.fail_after(3);
     let often = builder(&broker).offset_interval(Duration::ZERO);
     let running = Running::start(often, store.clone(), |_| Ok(()));
+    let operator = Operator::new(&broker);
     for n in 0..3 {
         produce_numbered(&broker, 0, n..n + 1);
         running.wait_for("a commit", || {
             store.commits() == usize::try_from(n).unwrap() + 1
+        });
+        // After the failure nobody tells the group of it any more.
+        running.wait_for("the offset", || {
+            operator.committed(0) == Some(i64::from(n) + 1)
         });
     }
     produce_numbered(&broker, 0, 3..10);
@@ -128,7 +139,6 @@ fn a_store_that_fails_stops_the_consumer_with_its_own_error_and_nothing_is_commi
     let error = running.error();
     assert!(matches!(error, Error::Store(_)), "{error}");
     assert!(error.to_string().contains("told to fail"), "{error}");
-    let operator = Operator::new(&broker);
     assert_eq!(
         (operator.committed(0), operator.committed(1)),
         (Some(3), None)

@@ -163,7 +163,7 @@ fn a_handler_that_panics_before_it_gives_a_future_has_failed_too() {
     let consumer = builder(&broker).build(store).unwrap();
     let error = runtime.block_on(async {
         let run = consumer.run_handler(Eager, CancellationToken::new());
-        let limited = tokio::time::timeout(Duration::from_secs(20), run).await;
+        let limited = tokio::time::timeout(DEADLINE, run).await;
         limited.expect("an end in time").unwrap_err()
     });
     assert!(error.to_string().contains("a late bug"), "{error}");

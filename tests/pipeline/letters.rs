@@ -9,12 +9,11 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{Headers as _, OwnedMessage};
 use rdkafka::{Message as _, Offset, TopicPartitionList};
 
-use crate::support::{TOPIC, broker, builder};
+use crate::support::{DEADLINE, TOPIC, broker, builder};
 
 pub(crate) const LETTERS: &str = "orders.DLT";
 pub(crate) const ORDERINGS: [Ordering; 3] =
     [Ordering::Partition, Ordering::Key, Ordering::Unordered];
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A broker with the usual topic and one for letters.
 pub(crate) fn broker_with_letters(partitions: i32) -> EmbeddedBroker {

@@ -21,6 +21,7 @@ mod files;
 #[cfg(feature = "sled")]
 mod forget;
 mod gates;
+mod guarded;
 mod hostile;
 mod identities;
 mod letters;

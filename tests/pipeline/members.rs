@@ -132,6 +132,11 @@ fn partitions_that_stay_are_not_disturbed_under_cooperative_rebalancing() {
     let (a, b) = (Scripted::new(), Scripted::new());
     let first = Running::start(cooperative(), a.clone(), |_| Ok(()));
     first.wait(2);
+    // Told in time: the mock cluster refuses what is committed at a revocation.
+    let operator = Operator::new(&broker);
+    first.wait_for("the offsets", || {
+        (operator.committed(0), operator.committed(1)) == (Some(1), Some(1))
+    });
     let second = Running::start(cooperative(), b.clone(), |_| Ok(()));
     second.wait_for("the late joiner's share", || !b.calls().is_empty());
     let leases = |store: &Scripted, name: &str| {
@@ -221,7 +226,7 @@ fn work_that_is_late_at_a_revocation_ends_nothing_and_leaves_no_offset() {
     started.pass();
     first.wait_for("both leases", || a.calls().len() == 2);
     let second = Running::start(short(), b.clone(), |_| Ok(()));
-    second.wait_for("its share", || second.effects.len() == 1);
+    second.wait_for("its share", || second.effects.len() > 0);
     finish.open();
     // Both of the first's records end: the one that was kept is handled again or marked late,
     // and whichever it is, it goes on.
@@ -232,6 +237,6 @@ fn work_that_is_late_at_a_revocation_ends_nothing_and_leaves_no_offset() {
         assert!(!first.has_ended() && !second.has_ended());
         operator.committed(0) == Some(3) && operator.committed(1) == Some(3)
     });
-    first.stop();
-    second.stop();
+    first.stop_hasty();
+    second.stop_hasty();
 }

@@ -17,7 +17,7 @@ fn runtime() -> Runtime {
 }
 
 async fn next(pull: &mut Pull) -> Claimed {
-    let next = tokio::time::timeout(Duration::from_secs(30), pull.next()).await;
+    let next = tokio::time::timeout(DEADLINE, pull.next()).await;
     next.expect("a claim in time").expect("a claim")
 }
 
@@ -107,7 +107,7 @@ fn a_claim_that_failed_comes_again_until_attempts_are_used_up() {
         let second = next(&mut pull).await;
         assert_eq!(second.delivery().unwrap().attempt(), 2);
         second.failed("second");
-        let end = tokio::time::timeout(Duration::from_secs(30), pull.next()).await;
+        let end = tokio::time::timeout(DEADLINE, pull.next()).await;
         assert!(end.expect("an end in time").is_none());
         let error = pull.finish().await.unwrap_err();
         assert!(
@@ -149,9 +149,11 @@ fn an_end_while_nobody_pulls_does_not_hang() {
         produce(&broker, partition, &[(&format!("order-{partition}"), "a")]);
     }
     runtime().block_on(async {
-        let pull = builder(&broker).build(store.clone()).unwrap().pull();
+        // Far longer than this test may wait.
+        let patient = builder(&broker).drain_limit(Duration::from_secs(600));
+        let pull = patient.build(store.clone()).unwrap().pull();
         wait_for("the partitions", || store.calls().len() == 4);
-        let end = tokio::time::timeout(Duration::from_secs(15), pull.finish()).await;
+        let end = tokio::time::timeout(DEADLINE, pull.finish()).await;
         assert_eq!(end.expect("an end in time").unwrap().counts.new, 0);
     });
     assert_eq!(consume(builder(&broker), store, 4).0.len(), 4);

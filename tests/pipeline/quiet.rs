@@ -92,5 +92,5 @@ fn what_was_in_flight_at_a_revocation_takes_no_room_when_the_partition_comes_bac
     running.wait_for("the end of both", || {
         operator.committed(0) == Some(end) && operator.committed(1) == Some(end)
     });
-    running.stop();
+    running.stop_hasty();
 }

@@ -43,8 +43,9 @@ fn ten_partitions_and_a_restart_between_two_records_of_each_lose_and_repeat_none
 
 /// Consumes `count` records with a store that keeps them and a group that learns nothing of it.
 fn consume_untold(broker: &EmbeddedBroker, store: &Scripted, count: usize) {
-    broker.refuse_commits(&["UNKNOWN"; 100]);
-    let hasty = builder(broker).drain_limit(Duration::from_millis(100));
+    broker.refuse_commits(&["UNKNOWN"; 1_000]);
+    // Long enough for its lanes to end also on a busy machine; the refusals take all of it.
+    let hasty = builder(broker).drain_limit(Duration::from_secs(2));
     let running = Running::start(hasty, store.clone(), |_| Ok(()));
     running.wait(count);
     running.wait_for("the marks", || store.marks() >= count);

@@ -9,6 +9,7 @@ use idempotent_consumer::store::{
     Claims, CommitUnit, Gaps, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Place, Store,
     StoreError, Summary,
 };
+use idempotent_consumer::{Access, EffectStore, Effects};
 
 use crate::support::wait_for;
 
@@ -181,5 +182,13 @@ impl Store for Scripted {
 
     fn summary(&self) -> Summary {
         self.0.store.summary()
+    }
+}
+
+impl EffectStore for Scripted {
+    type Effects = Effects;
+
+    fn access(self: Arc<Self>) -> Access<Effects> {
+        Access::recorded()
     }
 }

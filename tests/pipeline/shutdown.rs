@@ -46,7 +46,8 @@ fn a_stop_before_the_brokers_have_answered_is_heeded() {
     drop(mute.accept().unwrap());
     let begun = std::time::Instant::now();
     running.stop();
-    assert!(begun.elapsed() < Duration::from_secs(15));
+    // It would give up by itself after half a minute.
+    assert!(begun.elapsed() < Duration::from_secs(25));
 }
 
 #[test]
@@ -61,7 +62,8 @@ fn a_stop_ends_within_its_limit_where_the_brokers_are_gone() {
     running.stop.cancel();
     // What the group was not told of is an error; the mark is there.
     drop(running.end());
-    assert!(begun.elapsed() < Duration::from_secs(15));
+    // The limit, the two seconds that leaving has at least, and a busy machine.
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert_eq!(store.head(0), Some(1));
 }
 
@@ -174,6 +176,8 @@ fn a_stop_while_the_store_hangs_ends_within_the_drain_limit() {
     match ended {
         // The store was back in time.
         Ok(_) => assert_eq!(operator.committed(0), store.head(0)),
+        // The store was back in time, and the group's answer did not come in time: it may have it.
+        Err(Error::Source(_)) => assert!(operator.committed(0) <= store.head(0)),
         Err(error) => {
             assert!(matches!(error, Error::DrainTimeout { .. }), "{error}");
             assert_eq!(operator.committed(0), None);

@@ -23,7 +23,13 @@ fn a_stop_with_a_copy_parked_behind_its_first_does_not_let_a_third_one_be_handle
     let (gate, inside) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
     let (held, entered) = (gate.clone(), Arc::clone(&inside));
     produce(&broker, 0, &[("x", "v")]);
-    let builder = many(builder(&broker), Ordering::Unordered);
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&read);
+    let telling = key::with("telling", move |record| {
+        counted.fetch_add(1, SeqCst);
+        Ok(record.key().map(<[u8]>::to_vec))
+    });
+    let builder = many(builder(&broker).key(telling), Ordering::Unordered);
     let running = Running::run(
         builder,
         store,
@@ -40,7 +46,7 @@ fn a_stop_with_a_copy_parked_behind_its_first_does_not_let_a_third_one_be_handle
     produce(&broker, 0, &[("x", "v")]);
     produce(&broker, 1, &[("x", "v"), ("other", "o")]);
     running.wait(1);
-    std::thread::sleep(Duration::from_millis(300)); // long enough to have read partition 0's copy
+    running.wait_for("both copies to be read", || read.load(SeqCst) == 4);
     running.stop.cancel();
     let end = Instant::now() + Duration::from_millis(1500);
     while Instant::now() < end && inside.load(SeqCst) < 2 {
@@ -60,27 +66,34 @@ fn a_stop_with_a_copy_parked_behind_its_first_does_not_let_a_third_one_be_handle
 
 #[test]
 fn a_stop_begins_nothing_that_still_waits_for_its_turn() {
-    let (broker, store) = (broker(1), Scripted::new());
+    let (broker, store) = (broker(2), Scripted::new());
     produce_numbered(&broker, 0, 0..200);
     let (gate, inside) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
     let (held, entered) = (gate.clone(), Arc::clone(&inside));
     let builder = builder(&broker)
         .ordering(Ordering::Unordered)
         .max_concurrency(1);
-    let running = Running::run(builder, store, async move |_: &Delivery<'_>, _: &mut _| {
-        entered.fetch_add(1, SeqCst);
-        pass(&held).await;
-        Ok(())
-    });
+    let running = Running::run(
+        builder,
+        store.clone(),
+        async move |_: &Delivery<'_>, _: &mut _| {
+            entered.fetch_add(1, SeqCst);
+            held.passed().await;
+            // All of them would take two seconds.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Ok(())
+        },
+    );
     running.wait_for("the first", || inside.load(SeqCst) == 1);
-    std::thread::sleep(Duration::from_millis(200));
+    running.wait_for("the other partition", || store.calls().len() == 2);
     running.stop.cancel();
-    std::thread::sleep(Duration::from_millis(200));
+    // Both are told, one after the other, and then waited for: this is the one without records.
+    running.wait_for("the end of the other partition", || store.calls().len() > 2);
     gate.open();
     let effects = running.effects.clone();
-    let _ = running.end();
+    running.end().unwrap();
     assert!(
-        effects.len() < 5,
+        effects.len() < 100,
         "{} were handled after the stop",
         effects.len()
     );

@@ -139,7 +139,8 @@ fn where_another_member_worked_in_our_gaps_what_lies_behind_our_head_is_in_doubt
     other.error();
     assert_eq!(Operator::new(&broker).committed(0), Some(5));
     produce_numbered(&broker, 0, 10..12);
-    let (effects, report) = consume(builder(), store, 2);
+    let (mut effects, report) = consume(builder(), store, 2);
+    effects.sort();
     assert_eq!(
         effects,
         ["0:10:order-10=order-10", "0:11:order-11=order-11"]

@@ -89,7 +89,7 @@ fn records_that_wait_in_the_order_of_their_record_keys_never_wait_for_each_other
     gate.open();
     running.wait_for("the letter's commit", || store.waiting() > 0);
     produce(&broker, 0, &[("k2", "x")]);
-    let end = Instant::now() + Duration::from_secs(5);
+    let end = Instant::now() + DEADLINE;
     while Instant::now() < end && running.effects.len() < 2 {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -124,36 +124,32 @@ fn copies_that_keep_coming_do_not_keep_a_handler_from_going_on() {
     let mut records = vec![("slow", "s")];
     records.resize(30_000, ("dup", "dup"));
     produce(&broker, 0, &records);
-    let polls: Arc<Mutex<Vec<(Instant, usize)>>> = Arc::default();
-    let (noted, read) = (Arc::clone(&polls), Arc::clone(&passed));
+    // The most copies between two polls, and between how many polls there were any.
+    let steps: Arc<Mutex<(usize, usize)>> = Arc::default();
+    let (noted, read) = (Arc::clone(&steps), Arc::clone(&passed));
     let running = Running::run(
         builder(),
         store,
         async move |_: &Delivery<'_>, _: &mut _| {
-            while read.load(SeqCst) < 30_000 {
-                noted
-                    .lock()
-                    .unwrap()
-                    .push((Instant::now(), read.load(SeqCst)));
-                tokio::time::sleep(Duration::from_millis(1)).await;
+            let mut before = read.load(SeqCst);
+            while before < 30_000 {
+                // Ready again at once: a timer may be late where the machine is busy.
+                tokio::task::yield_now().await;
+                let now = read.load(SeqCst);
+                if now > before {
+                    let (most, count) = &mut *noted.lock().unwrap();
+                    (*most, *count) = ((*most).max(now - before), *count + 1);
+                }
+                before = now;
             }
-            noted
-                .lock()
-                .unwrap()
-                .push((Instant::now(), read.load(SeqCst)));
             Ok(())
         },
     );
     running.wait(1);
     running.stop();
-    let polls = polls.lock().unwrap();
-    let steps = polls
-        .windows(2)
-        .map(|two| (two[1].1 - two[0].1, two[1].0 - two[0].0));
-    let (copies, took) = steps.max().unwrap_or_default();
+    let (most, count) = *steps.lock().unwrap();
     assert!(
-        copies < 5_000 && polls.len() > 4,
-        "{copies} copies were passed over between two polls of a handler, for {took:?}; {} polls",
-        polls.len()
+        most < 5_000 && count > 4,
+        "up to {most} copies were passed over between two polls of a handler, in {count} steps"
     );
 }

@@ -2,6 +2,7 @@
 //! where a partition is given up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use idempotent_consumer::{Delivery, Error, HandlerError, Ordering};
@@ -122,8 +123,8 @@ fn a_partition_that_is_given_up_leaves_nothing_undone_below_what_is_done() {
 fn what_was_under_way_at_a_revocation_counts_for_nothing_afterwards() {
     let (broker, store) = (broker(1), Scripted::new());
     produce_numbered(&broker, 0, 0..10);
-    let gate = Gate::default();
-    let held = gate.clone();
+    let (gate, inside) = (Gate::default(), Arc::new(AtomicUsize::new(0)));
+    let (held, entered) = (gate.clone(), Arc::clone(&inside));
     let builder = |limit| {
         builder(&broker)
             .ordering(Ordering::Unordered)
@@ -134,15 +135,12 @@ fn what_was_under_way_at_a_revocation_counts_for_nothing_afterwards() {
         builder(Duration::from_millis(50)),
         store.clone(),
         async move |_: &Delivery<'_>, _: &mut _| {
-            while !held.is_open() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            entered.fetch_add(1, SeqCst);
+            held.passed().await;
             Err(HandlerError::reject("too late"))
         },
     );
-    first.wait_for("the lease", || {
-        store.calls().iter().any(|call| call.starts_with("lease"))
-    });
+    first.wait_for("all of them", || inside.load(SeqCst) == 10);
     // Ten are in flight when it ends, and it does not wait for them.
     first.stop.cancel();
     let _late = first.end();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use idempotent_consumer::testkit::{ApiKey, FaultProxy, Faults};
 
 /// What must happen happens long before this; only a failing test waits it out.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A delay that no test outlives.
 pub(crate) const FOR_EVER: Duration = Duration::from_secs(3_600);

@@ -17,7 +17,7 @@ const ROLE: &str = "IDEMPOTENT_CONSUMER_TEST_ROLE";
 const DIRECTORY: &str = "IDEMPOTENT_CONSUMER_TEST_DIRECTORY";
 /// Before each line that a child says, among what the test harness says.
 const MARK: &str = "\u{1}";
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// What a child does. Does nothing in a normal run of the tests.
 #[test]

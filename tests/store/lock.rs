@@ -14,7 +14,8 @@ fn a_store_open_in_another_process_is_refused_with_path_and_holder() {
     assert_eq!(holder.hear().as_deref(), Some("held"));
     let start = Instant::now();
     let error = open(parent.path(), Durability::Power).err().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(5));
+    // At once, on a busy machine too; the holder would not end by itself.
+    assert!(start.elapsed() < Duration::from_secs(60));
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     let text = error.to_string();
     let pid = format!("by process {}", holder.child.id());

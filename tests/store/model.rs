@@ -62,6 +62,7 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
         }),
         entries: entries.collect(),
         gaps: Gaps::default(),
+        outbox: Vec::new(),
     }
 }
 

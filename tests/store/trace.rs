@@ -35,7 +35,8 @@ pub(crate) fn traced(role: &str) -> Option<Traced> {
     let wrapper = ["strace", "-f", "-y", "-e", calls, "-o", out];
     let mut child = child::start(&wrapper, role, &parent.path().join("seen"));
     let mut heard = 0;
-    while heard < 100 {
+    // More than are looked at: the tracer is stopped while it has the last ones to write down still.
+    while heard < 110 {
         let line = child.hear().expect("the child ended by itself");
         heard += usize::from(line.starts_with("acknowledged"));
     }

@@ -29,7 +29,8 @@ use super::skip::cannot_run;
 
 /// `scripts/kafka` ends with this status when Java, Maven or the jars are missing.
 const UNAVAILABLE: i32 = 69;
-const DEADLINE: Duration = Duration::from_secs(30);
+/// For anything that a loaded machine may take its time for.
+const DEADLINE: Duration = Duration::from_secs(180);
 const START_DEADLINE_S: &str = "KAFKA_START_DEADLINE_S";
 
 /// One broker. Dropping it stops it and removes its data; when the process ends without that,
@@ -291,7 +292,7 @@ impl Drop for Kafka {
 /// Waits until `condition` holds.
 ///
 /// # Panics
-/// When it does not within 30 s; the message is `what`.
+/// When it does not within 180 s; the message is `what`.
 pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + DEADLINE;
     while !condition() {

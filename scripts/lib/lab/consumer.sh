@@ -3,11 +3,15 @@
 
 readonly ORDERS=$'order-1\norder-2\norder-3\norder-4\norder-5'
 
+# How long a record is waited for: far longer than a busy machine takes to start the tool, which
+# ends with the last record that it was asked for.
+readonly READ_LIMIT_MS=120000
+
 # consume OPTION...: the console consumer on the lab's topic.
 consume() { kafka-console-consumer.sh --bootstrap-server "$bootstrap" --topic shipments "$@"; }
 
 # A consumer without a group, from the beginning.
-read_all() { consume --from-beginning --max-messages 5 --timeout-ms 8000; }
+read_all() { consume --from-beginning --max-messages 5 --timeout-ms "$READ_LIMIT_MS"; }
 
 consumer_groups() { kafka-consumer-groups.sh --bootstrap-server "$bootstrap" "$@"; }
 
@@ -32,7 +36,7 @@ step_five_orders() {
 step_commit_before_work() {
     local status=(0 0) committed processed
     # The crash is what this step is about: its status is looked at, not obeyed.
-    consume --group ship-svc --from-beginning --max-messages 3 --timeout-ms 8000 | ship ||
+    consume --group ship-svc --from-beginning --max-messages 3 --timeout-ms "$READ_LIMIT_MS" | ship ||
         status=("${PIPESTATUS[@]}")
     ((status[0] == 0)) || fail "the consumer ended with status ${status[0]}"
     ((status[1] != 0)) || fail "ship-process did not crash at order-2"
@@ -47,7 +51,7 @@ step_commit_before_work() {
 }
 
 step_audit() {
-    consume --group audit-svc --from-beginning --max-messages 5 --timeout-ms 8000 >"$dir/ship-audit.txt"
+    consume --group audit-svc --from-beginning --max-messages 5 --timeout-ms "$READ_LIMIT_MS" >"$dir/ship-audit.txt"
     [[ $(<"$dir/ship-audit.txt") == "$ORDERS" ]] || fail "ship-audit.txt is not order-1 to order-5"
     printf '%s\n' "another group reads all $(line_count "$dir/ship-audit.txt")"
 }
@@ -62,7 +66,7 @@ step_rewind() {
 
 step_again() {
     local lines distinct first
-    consume --group ship-svc --max-messages 5 --timeout-ms 8000 | SHIP_FIXED=1 ship
+    consume --group ship-svc --max-messages 5 --timeout-ms "$READ_LIMIT_MS" | SHIP_FIXED=1 ship
     lines=$(line_count "$dir/processed.txt")
     distinct=$(distinct_count "$dir/processed.txt")
     first=$(grep -cxF order-1 -- "$dir/processed.txt")
@@ -103,7 +107,7 @@ step_start_position() {
     consume --group late-svc --timeout-ms 5000 >"$work/late" &
     late_pid=$!
     consume --group early-svc --command-property auto.offset.reset=earliest \
-        --max-messages 5 --timeout-ms 8000 >"$work/early"
+        --max-messages 5 --timeout-ms "$READ_LIMIT_MS" >"$work/early"
     # The tool calls its time-out an error; how many records came is in the file.
     wait "$late_pid" || true
     printf 'late_count=%s\nearly_count=%s\n' \

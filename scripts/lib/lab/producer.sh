@@ -3,7 +3,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034 # dir, work and bootstrap belong to common.sh
 
 readonly SETTLE_S=1
-readonly SETTLE_DEADLINE_S=30
+readonly SETTLE_DEADLINE_S=180
 
 slow() { "$slow_bin" "$1" --state "$work/slow.state" >&2; }
 
@@ -14,7 +14,7 @@ start_proxy() {
     "$slow_bin" serve --listen "${kafka[proxied]}" --upstream "${kafka[proxied_upstream]}" \
         --state "$work/slow.state" >>"$dir/lab.log" 2>&1 &
     proxy_pid=$!
-    local deadline=$((SECONDS + 10))
+    local deadline=$((SECONDS + 60))
     until (exec 3<>"/dev/tcp/${kafka[proxied]/://}") 2>/dev/null; do
         kill -0 "$proxy_pid" 2>/dev/null || die "kafka-lab-slow ended at once: see $dir/lab.log"
         ((SECONDS < deadline)) || die "kafka-lab-slow does not answer at ${kafka[proxied]}"
@@ -101,7 +101,7 @@ step_retries_duplicate() {
     head -c 5000 /dev/zero | tr '\0' x >"$dir/big.txt"
     printf '\n' >>"$dir/big.txt"
     send_slowly payments-dup false dup-producer.log
-    copies=$(settled_end_offset payments-dup)
+    copies=$(settled_end_offset payments-dup) || fail "$copies"
     timeouts=$(timeouts_in dup-producer.log)
     ((copies >= 2)) || fail "payments-dup holds $copies copy, not 2 or more"
     ((timeouts > 0)) || fail "dup-producer.log shows no REQUEST_TIMED_OUT"
@@ -114,7 +114,7 @@ step_retries_duplicate() {
 step_idempotence_stops_them() {
     local copies timeouts
     send_slowly payments-idem true idem-producer.log
-    copies=$(settled_end_offset payments-idem)
+    copies=$(settled_end_offset payments-idem) || fail "$copies"
     timeouts=$(timeouts_in idem-producer.log)
     ((copies == 1)) || fail "payments-idem holds $copies copies, not 1"
     ((timeouts > 0)) || fail "idem-producer.log shows no REQUEST_TIMED_OUT: nothing was retried"

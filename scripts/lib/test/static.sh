@@ -15,9 +15,9 @@ step_scripts() {
 }
 
 # Features of a service that embeds the library.
-readonly LIBRARY_ONLY=(--no-default-features --features sled,redb)
+readonly LIBRARY_ONLY=(--no-default-features --features sled,redb,postgres)
 # What a service must not be made to build for our binaries and tests.
-readonly NOT_FOR_LIBRARY_USERS='lexopt|tempfile|proptest|tracing-subscriber'
+readonly NOT_FOR_LIBRARY_USERS='lexopt|tempfile|proptest|tracing-subscriber|metrics-exporter-prometheus'
 readonly LICENCES='MIT|Apache-2.0|BSD-[23]-Clause|Zlib|ISC|Unlicense|CC0-1.0|Unicode-3.0|BSL-1.0'
 
 step_deps() {
@@ -43,11 +43,11 @@ step_clippy() {
     clippy --lib --bins
     clippy --lib --bins --no-default-features
     local feature
-    for feature in sled redb cli testkit redb,cli; do
+    for feature in sled redb postgres cli service testkit redb,cli; do
         clippy --lib --bins --no-default-features --features "$feature"
     done
 }
 
 clippy() { run cargo clippy --locked --quiet "$@" -- -D warnings; }
 
-step_docs() { RUSTDOCFLAGS='-D warnings' run cargo doc --locked --quiet --no-deps --features testkit,redb; }
+step_docs() { RUSTDOCFLAGS='-D warnings' run cargo doc --locked --quiet --no-deps --features testkit,redb,postgres; }

@@ -26,6 +26,7 @@ const WAIT_SECONDS_MAX: u64 = 86_400;
 pub(crate) const HELP: &str = "\
 Usage: dedup [OPTIONS] < LINES
        dedup store --help
+       dedup topic --help
 
 Reads lines from standard input. A line that was not seen before is appended to
 the out file and remembered. Lines are compared as bytes. What was seen stays
@@ -83,6 +84,9 @@ pub(crate) enum Command {
     /// What a consumer's store is asked or told.
     #[cfg(any(feature = "sled", feature = "redb"))]
     Store(crate::store::Command),
+    /// A service between two topics.
+    #[cfg(feature = "service")]
+    Topic(crate::topic::Command),
     Help,
     Version,
 }
@@ -151,6 +155,7 @@ pub(crate) fn parse(
             Long("wait") => typed.wait = Some(parser.value().map_err(usage)?),
             // Only as the first: behind an option it would be a mistake.
             Value(word) if first && word == "store" => return of_store(parser),
+            Value(word) if first && word == "topic" => return of_topic(parser),
             other => return Err(usage(other.unexpected())),
         }
         first = false;
@@ -167,6 +172,18 @@ fn of_store(parser: lexopt::Parser) -> Result<Command, Error> {
 fn of_store(_: lexopt::Parser) -> Result<Command, Error> {
     Err(Error::Usage(
         "'dedup store' is not in this build; build with the feature 'sled' or 'redb'".to_owned(),
+    ))
+}
+
+#[cfg(feature = "service")]
+fn of_topic(parser: lexopt::Parser) -> Result<Command, Error> {
+    crate::topic::parse(parser).map(Command::Topic)
+}
+
+#[cfg(not(feature = "service"))]
+fn of_topic(_: lexopt::Parser) -> Result<Command, Error> {
+    Err(Error::Usage(
+        "'dedup topic' is not in this build; build with the feature 'service'".to_owned(),
     ))
 }
 

@@ -66,6 +66,11 @@ pub(crate) enum Error {
     #[error("{0}; see 'dedup store --help'")]
     StoreUsage(String),
 
+    /// The call of `dedup topic` is wrong.
+    #[cfg(feature = "service")]
+    #[error("{0}; see 'dedup topic --help'")]
+    TopicUsage(String),
+
     /// What was to be forgotten is, and there is no saying so.
     #[cfg(any(feature = "sled", feature = "redb"))]
     #[error(
@@ -119,6 +124,8 @@ impl Error {
             Self::Usage(_) => 2,
             #[cfg(any(feature = "sled", feature = "redb"))]
             Self::StoreUsage(_) => 2,
+            #[cfg(feature = "service")]
+            Self::TopicUsage(_) => 2,
             _ => 1,
         }
     }

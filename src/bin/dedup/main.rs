@@ -3,7 +3,8 @@
 //! files, and either may go on where the other stopped. `dedup --help` says how to call it.
 //!
 //! With `--store sled` the state is a store of the library's instead; see `stored.rs`. And
-//! `dedup store` looks at a consumer's store, or has it forget; see `store/`.
+//! `dedup store` looks at a consumer's store, or has it forget; see `store/`. `dedup topic` is a
+//! service between two topics; see `topic/`.
 //!
 //! # What holds for the text files
 //!
@@ -49,10 +50,13 @@ mod stdin;
 mod store;
 #[cfg(any(feature = "sled", feature = "redb"))]
 mod stored;
+#[cfg(feature = "service")]
+mod topic;
 
 fn main() -> ExitCode {
     match dispatch() {
-        Ok(()) | Err(Error::ReaderGone) => ExitCode::SUCCESS,
+        Ok(code) => code,
+        Err(Error::ReaderGone) => ExitCode::SUCCESS,
         Err(error) => {
             say(&error.to_string());
             ExitCode::from(error.exit_code())
@@ -60,23 +64,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn dispatch() -> Result<(), Error> {
+fn dispatch() -> Result<ExitCode, Error> {
     match args::parse(env::args_os().skip(1), env::var_os)? {
-        Command::Help => print(args::HELP),
-        Command::Version => print(concat!("dedup ", env!("CARGO_PKG_VERSION"), "\n")),
+        Command::Help => print(args::HELP)?,
+        Command::Version => print(concat!("dedup ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        #[cfg(feature = "service")]
+        Command::Topic(topic::Command::Help) => print(topic::HELP)?,
+        #[cfg(feature = "service")]
+        Command::Topic(topic::Command::Run(typed)) => return Ok(topic::run(typed)),
         #[cfg(any(feature = "sled", feature = "redb"))]
         Command::Store(command) => {
             let text = store::run(&command)?;
-            print(&text).map_err(|error| command.unsaid(error))
+            print(&text).map_err(|error| command.unsaid(error))?;
         }
         Command::Run(config) => {
             let summary = run::run(&config)?;
             if config.verbose {
                 say(&summary.to_string());
             }
-            Ok(())
         }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints what the user asked for. `print!` would panic where the reader has gone.

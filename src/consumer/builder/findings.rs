@@ -3,7 +3,8 @@
 use super::{Builder, CONCURRENCY_MAX, DURATION_MAX};
 use crate::audit;
 use crate::dead_letter::is_topic;
-use crate::pipeline::UNCOMMITTED_RECORDS_MAX;
+use crate::outbox::Outlet;
+use crate::pipeline::{Ordering, Restore, UNCOMMITTED_RECORDS_MAX};
 
 impl Builder {
     /// What of the choices about dead letters is at fault.
@@ -16,29 +17,58 @@ impl Builder {
         let read = |topic: &String| pattern || self.topics.contains(topic);
         for topic in &self.replay_from {
             if !is_topic(topic) || !read(topic) {
-                findings.push(audit::Finding {
-                    setting: "replay_from".to_owned(),
-                    value: Some(topic.clone()),
-                    reason: "no such topic is read, and letters from another would not be known as \
-                             the records that they were",
-                    fix: "name topics that are in `topics` too",
-                });
+                findings.push(audit::Finding::new(
+                    "replay_from",
+                    Some(topic.clone()),
+                    "no such topic is read, and letters from another would not be known as the \
+                     records that they were",
+                    "name topics that are in `topics` too",
+                ));
             }
         }
         findings
     }
 
+    /// What does not go together with transactions, the store's or those that send.
+    fn transaction_findings(&self, sends: bool) -> Vec<audit::Finding> {
+        let mut findings = Vec::new();
+        if self.ordering != Ordering::Partition {
+            findings.push(audit::Finding::new(
+                "ordering",
+                Some(format!("{:?}", self.ordering)),
+                "a transaction commits what was done up to one position of each partition, and \
+                 nothing above it",
+                "leave it at Ordering::Partition; partitions are worked at the same time",
+            ));
+        }
+        if sends && self.restore != Restore::FromSource {
+            findings.push(audit::Finding::new(
+                "restore",
+                Some(format!("{:?}", self.restore)),
+                "a crash between a transaction and its marks leaves the store behind the group, \
+                 and what was sent must be read for its keys",
+                "leave it at Restore::FromSource",
+            ));
+        }
+        findings
+    }
+
     /// What of the choices is at fault.
-    pub(super) fn findings(&self) -> Vec<audit::Finding> {
+    pub(super) fn findings(
+        &self,
+        outlet: Option<&dyn Outlet>,
+        transacts: bool,
+    ) -> Vec<audit::Finding> {
         let mut findings = audit::consumer(self.config.config_map());
+        if outlet.is_some() || transacts {
+            findings.extend(self.transaction_findings(outlet.is_some()));
+        }
+        if let Some(outlet) = outlet {
+            findings.extend(outlet.findings(&self.config));
+        }
         findings.extend(self.letter_findings());
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
-            findings.push(audit::Finding {
-                setting: setting.to_owned(),
-                value,
-                reason,
-                fix,
-            });
+            findings.push(audit::Finding::new(setting, value, reason, fix));
         };
         if self.topics.is_empty() {
             refuse(
@@ -77,7 +107,7 @@ impl Builder {
             );
         }
         for (setting, limit) in [
-            ("commit_within", Some(self.commit_within)),
+            ("commit_within", self.commit_within),
             ("offset_interval", Some(self.offset_interval)),
             ("drain_limit", self.drain_limit),
         ] {

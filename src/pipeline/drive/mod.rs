@@ -2,11 +2,15 @@
 
 mod many;
 mod one;
+#[cfg(feature = "postgres")]
+mod together;
 mod waiting;
 mod worker;
 
 use tokio::runtime::Handle;
 
+#[cfg(feature = "postgres")]
+pub(crate) use self::together::Together;
 pub(crate) use self::worker::{Attempt, Worker};
 use super::lane::Lane;
 use super::session::Driver;

@@ -4,9 +4,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use crate::dead_letter::{Cause, Reason};
+use crate::engine::Recorded;
 use crate::error::{BoxError, Error};
 use crate::handler::HandlerError;
 use crate::pipeline::work::{Context, Errand, Finished, Outcome, Permit, Work};
+use crate::retry::RetryPolicy;
 
 /// Who handles records: a handler, or whoever pulls.
 pub(crate) trait Worker: Send + Sync + 'static {
@@ -32,7 +34,7 @@ pub(crate) trait Worker: Send + Sync + 'static {
 
 /// What came of one attempt.
 pub(crate) enum Attempt {
-    Done(Option<Box<[u8]>>),
+    Done(Recorded),
     Failed(HandlerError),
     /// It does not say whether the effect happened before it.
     Panicked(BoxError),
@@ -98,10 +100,10 @@ async fn handle<W: Worker>(
             };
             worker.attempt(context, work, attempt).await
         };
-        let (error, reason) = match tried {
-            Attempt::Done(result) => {
+        let failure = match tried {
+            Attempt::Done(recorded) => {
                 *unclear = false;
-                return Outcome::Done(result);
+                return Outcome::Done(recorded);
             }
             Attempt::Gone => return Outcome::Released,
             Attempt::Released => {
@@ -111,32 +113,74 @@ async fn handle<W: Worker>(
                 }
                 continue;
             }
-            Attempt::Failed(HandlerError::Reject(error)) => (error, Reason::Rejected),
-            Attempt::Failed(HandlerError::Retry(error)) if !retry.covers(&*error) => {
-                (error, Reason::Rejected)
-            }
-            Attempt::Failed(HandlerError::Retry(error)) => (error, Reason::AttemptsUsedUp),
+            Attempt::Failed(error) => Failure::of(error, retry),
             Attempt::Panicked(error) => {
                 *unclear = true;
-                (error, Reason::AttemptsUsedUp)
+                Failure::once(error)
             }
         };
-        if context.stop.late().is_cancelled() {
-            // Nobody waits for it any more: the partition's next owner decides about the record, and
-            // the error may be no more than the end of the handler's own runtime.
-            return Outcome::Released;
-        }
-        let again = reason == Reason::AttemptsUsedUp;
-        let Some(pause) = pauses.next().filter(|_| again) else {
-            return give_up(context, work, reason, attempt, error).await;
-        };
-        warn(context, work, attempt, pause, &error);
-        *retried += 1;
-        attempt += 1;
-        if context.pause(pause, work.candidate.offset).await {
-            return Outcome::Released;
+        match after_failure(context, work, attempt, failure, &mut pauses).await {
+            Next::Attempt => (*retried, attempt) = (*retried + 1, attempt + 1),
+            Next::Over(outcome) => return outcome,
         }
     }
+}
+
+/// An attempt that failed, and what a letter says of it if there is no other.
+pub(super) struct Failure {
+    error: BoxError,
+    reason: Reason,
+}
+
+impl Failure {
+    pub(super) fn of(error: HandlerError, retry: &RetryPolicy) -> Self {
+        match error {
+            HandlerError::Retry(error) if retry.covers(&*error) => Self::once(error),
+            HandlerError::Retry(error) | HandlerError::Reject(error) => Self {
+                error,
+                reason: Reason::Rejected,
+            },
+        }
+    }
+
+    /// One that another attempt may follow, whatever the policy covers.
+    pub(super) fn once(error: BoxError) -> Self {
+        Self {
+            error,
+            reason: Reason::AttemptsUsedUp,
+        }
+    }
+}
+
+/// What follows a failed attempt.
+pub(super) enum Next {
+    /// Another, now: the pause is over.
+    Attempt,
+    Over(Outcome),
+}
+
+pub(super) async fn after_failure(
+    context: &Context,
+    work: &Work,
+    attempt: u32,
+    failure: Failure,
+    pauses: &mut impl Iterator<Item = Duration>,
+) -> Next {
+    let Failure { error, reason } = failure;
+    if context.stop.late().is_cancelled() {
+        // Nobody waits for it any more: the partition's next owner decides about the record, and
+        // the error may be no more than the end of the handler's own runtime.
+        return Next::Over(Outcome::Released);
+    }
+    let again = reason == Reason::AttemptsUsedUp;
+    let Some(pause) = pauses.next().filter(|_| again) else {
+        return Next::Over(give_up(context, work, reason, attempt, error).await);
+    };
+    warn(context, work, attempt, pause, &error);
+    if context.pause(pause, work.candidate.offset).await {
+        return Next::Over(Outcome::Released);
+    }
+    Next::Attempt
 }
 
 fn warn(context: &Context, work: &Work, attempt: u32, pause: Duration, error: &BoxError) {
@@ -164,7 +208,7 @@ async fn give_up(
 }
 
 /// Writes the letter for a record that `error` would end the consumer with.
-async fn bury(
+pub(super) async fn bury(
     context: &Context,
     work: &Work,
     reason: Reason,

@@ -123,7 +123,8 @@ impl Lane {
     }
 
     fn is_in_order(&self) -> bool {
-        self.context.settings.ordering == Ordering::Partition
+        let settings = &self.context.settings;
+        settings.ordering == Ordering::Partition && !settings.transacts
     }
 
     /// Whether somebody else has handled the record, so that it is read for its key alone.

@@ -7,6 +7,8 @@ mod decide;
 mod known;
 mod restore;
 mod settle;
+#[cfg(feature = "postgres")]
+mod together;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
@@ -241,7 +243,7 @@ impl Lane {
                 if !self.refill()? {
                     return Ok(Step::Idle);
                 }
-                if self.patience.is_zero() {
+                if self.patience.is_zero() || self.context.settings.transacts {
                     return Ok(Step::More);
                 }
                 continue;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Lane;
 use crate::claim::answers_for;
-use crate::engine::{Candidate, UNIT_BYTES_MAX, Wait};
+use crate::engine::{Candidate, Wait};
 use crate::error::Error;
 use crate::pipeline::settings::{Restore, RestoreProgress};
 use crate::record::NextOffset;
@@ -52,7 +52,7 @@ impl Lane {
         }
         self.progress.keys += 1;
         let fill = self.ledger.mark_only(candidate)?;
-        if fill.bytes >= UNIT_BYTES_MAX {
+        if fill.is_full() {
             self.wait_clean()
         } else {
             Ok(())

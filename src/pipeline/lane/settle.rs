@@ -1,10 +1,10 @@
 //! What becomes of a record that was handed out, and how a lane ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{Lane, READ_WAIT, URGE_EVERY};
 use crate::claim::Decision;
-use crate::engine::{Candidate, Fill, UNIT_BYTES_MAX, Wait};
+use crate::engine::{Candidate, Fill, Recorded, Wait};
 use crate::error::Error;
 use crate::pipeline::work::{Finished, Outcome, Work};
 use crate::record::NextOffset;
@@ -20,7 +20,7 @@ impl Lane {
         } = finished;
         self.counts.retried += retried;
         match outcome {
-            Outcome::Done(result) => self.done(&work, result).map(|()| true),
+            Outcome::Done(recorded) => self.done(&work, recorded).map(|()| true),
             Outcome::Buried => self.buried(&work).map(|()| true),
             Outcome::Shown => Ok(true),
             Outcome::Released => {
@@ -49,8 +49,8 @@ impl Lane {
     }
 
     /// The effect has happened.
-    fn done(&mut self, work: &Work, result: Option<Box<[u8]>>) -> Result<(), Error> {
-        let fill = self.ledger.done_fill(&work.candidate, result)?;
+    fn done(&mut self, work: &Work, recorded: Recorded) -> Result<(), Error> {
+        let fill = self.ledger.done_fill(&work.candidate, recorded)?;
         self.settled(&work.candidate);
         self.counts.add(work.decision);
         self.handled(work);
@@ -75,12 +75,15 @@ impl Lane {
 
     /// Returns when another effect may happen: at most so many are uncommitted.
     fn make_room(&mut self, fill: Fill) -> Result<(), Error> {
+        if self.context.settings.transacts {
+            return self.commit_own();
+        }
         let max = self.context.settings.uncommitted_records_max;
         if fill.open == max.div_ceil(2) {
             // Half is written while the other half is filled.
             self.ledger.urge();
         }
-        if fill.bytes >= UNIT_BYTES_MAX {
+        if fill.is_full() {
             // A stop or not: others that are under way would make the unit longer than a store takes.
             return self.wait_written();
         }
@@ -99,7 +102,7 @@ impl Lane {
         Ok(())
     }
 
-    fn handled(&mut self, work: &Work) {
+    pub(super) fn handled(&mut self, work: &Work) {
         if work.in_doubt {
             self.counts.in_doubt += 1;
         }
@@ -157,6 +160,9 @@ impl Lane {
 
     /// Waits until all that was settled is durable, or until a stop.
     pub(super) fn wait_clean(&self) -> Result<(), Error> {
+        if self.context.settings.transacts {
+            return self.commit_own();
+        }
         self.ledger.urge();
         loop {
             match self.ledger.wait_clean(READ_WAIT) {
@@ -165,6 +171,16 @@ impl Lane {
                 Wait::TimedOut | Wait::Done => return Ok(()),
             }
         }
+    }
+
+    /// Commits what was settled, where nobody else does.
+    pub(in crate::pipeline) fn commit_own(&self) -> Result<(), Error> {
+        let committed = self.ledger.commit_own()?;
+        if self.ledger.wait_clean(Duration::ZERO) == Wait::Closed {
+            return Err(self.ledger.fenced().into());
+        }
+        self.shared.committed(committed.into_iter().collect());
+        Ok(())
     }
 
     /// A copy is passed over.

@@ -16,7 +16,7 @@ use crate::testkit::FaultStore;
 pub(super) type Faulty = FaultStore<Arc<dyn Store>>;
 
 /// How long anything may take before it counts as hanging.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// What the group tells its member.
 #[derive(Clone, Debug)]

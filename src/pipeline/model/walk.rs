@@ -19,7 +19,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::key::{MissingKey, Scope, header};
 use crate::pipeline::{
-    CopyHook, Driving, HandlerWorker, Mismatch, Report, Restore, Session, Settings, drive,
+    Collect, CopyHook, Driving, HandlerWorker, Mismatch, Report, Restore, Session, Settings, drive,
 };
 use crate::retry::RetryPolicy;
 use crate::store::Store;
@@ -145,6 +145,7 @@ impl Walk {
             stage.world().marks = Some(marks(ground));
             let worker = HandlerWorker {
                 handler: Shop(Arc::clone(&stage)),
+                collect: Collect::recorded(),
                 shows_copies: settings.on_duplicate.is_some(),
             };
             let driver = Driving { worker, runtime };
@@ -178,6 +179,7 @@ impl Walk {
             ordering: self.pace.order,
             concurrency_max: self.pace.concurrency_max,
             on_restore: None,
+            on_assignment: None,
             letterbox: None,
             replay_from: Arc::default(),
             retry: RetryPolicy::exponential(
@@ -188,8 +190,11 @@ impl Walk {
             on_duplicate: self.pace.shows_copies.then_some(hook),
             uncommitted_records_max: self.pace.uncommitted_records_max,
             commit_linger: self.pace.linger,
+            offsets_sent: false,
+            transacts: false,
             offset_interval: Duration::ZERO,
-            drain_limit: Duration::from_secs(15),
+            // What hangs at an end is found by this; below the patience.
+            drain_limit: Duration::from_secs(60),
         }
     }
 

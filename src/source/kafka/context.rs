@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -32,8 +32,18 @@ pub(super) struct Context {
     failure: Mutex<Option<SourceError>>,
     /// The group is being left: what it still offers is not taken.
     leaving: AtomicBool,
-    /// Who may read the queues that are assigned.
-    turns: Mutex<HashMap<TopicPartition, Turn>>,
+    /// What is assigned.
+    held: Mutex<HashMap<TopicPartition, Held>>,
+}
+
+/// A partition that is assigned.
+struct Held {
+    /// Whose turn it is to read its queue.
+    turn: Turn,
+    /// What the group had committed when it was.
+    committed: Option<NextOffset>,
+    /// It is being given back.
+    revoking: bool,
 }
 
 impl Context {
@@ -45,7 +55,7 @@ impl Context {
             commits: OnceLock::new(),
             failure: Mutex::default(),
             leaving: AtomicBool::new(false),
-            turns: Mutex::default(),
+            held: Mutex::default(),
         }
     }
 
@@ -66,8 +76,21 @@ impl Context {
 
     /// Whether a partition is assigned.
     pub(super) fn holds(&self, partition: &TopicPartition) -> bool {
-        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.contains_key(partition)
+        self.is_revoking(partition).is_some()
+    }
+
+    /// Whether an assigned partition is being given back.
+    pub(super) fn is_revoking(&self, partition: &TopicPartition) -> Option<bool> {
+        self.held().get(partition).map(|held| held.revoking)
+    }
+
+    /// What the group had committed for an assigned partition, when it was.
+    pub(super) fn committed(&self, partition: &TopicPartition) -> Option<NextOffset> {
+        self.held().get(partition)?.committed
+    }
+
+    fn held(&self) -> MutexGuard<'_, HashMap<TopicPartition, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What went wrong in a callback, which cannot return it.
@@ -119,7 +142,7 @@ impl Context {
             let queue = PartitionQueue::take(
                 Arc::clone(&owner),
                 partition.clone(),
-                self.next_turn(&partition),
+                self.next_turn(&partition, offered.committed),
             );
             let added = assigned.add_partition_offset(partition.topic(), partition.partition(), at);
             match (queue, added) {
@@ -159,23 +182,32 @@ impl Context {
     /// Ends the turn of whoever read the partition before: librdkafka may give the same queue again,
     /// and a late lane would take records from it that nobody handles.
     fn end_turn(&self, partition: &TopicPartition) {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = turns.remove(partition) {
-            turn.end();
+        let held = self.held().remove(partition);
+        if let Some(held) = held {
+            held.turn.end();
         }
     }
 
-    fn next_turn(&self, partition: &TopicPartition) -> Turn {
+    fn next_turn(&self, partition: &TopicPartition, committed: Option<NextOffset>) -> Turn {
         self.end_turn(partition);
         let turn = Turn::default();
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.insert(partition.clone(), turn.clone());
+        let held = Held {
+            turn: turn.clone(),
+            committed,
+            revoking: false,
+        };
+        self.held().insert(partition.clone(), held);
         turn
     }
 
     fn revoke(&self, consumer: &BaseConsumer<Self>, given_up: &TopicPartitionList) {
         let partitions: Vec<_> = names(given_up);
         let lost = consumer.assignment_lost();
+        for partition in &partitions {
+            if let Some(held) = self.held().get_mut(partition) {
+                held.revoking = true;
+            }
+        }
         if let Some(listener) = self.listener.get() {
             let positions = listener.revoked(&partitions, lost);
             if !lost && !positions.is_empty() {

@@ -7,9 +7,11 @@
 mod batch;
 mod commit;
 mod context;
+mod group;
 pub(crate) mod log;
 mod patience;
 mod reader;
+mod understood;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use self::commit::Commits;
 use self::context::Context;
+pub(crate) use self::group::{Group, Standing};
+pub(crate) use self::understood::not_understood;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;
@@ -74,6 +78,11 @@ impl KafkaSource {
             topics,
             unsent: None,
         })
+    }
+
+    /// The membership, for whoever commits positions in transactions.
+    pub(crate) fn group(&self) -> Group {
+        Group::new(&self.consumer)
     }
 
     fn context(&self) -> &Context {

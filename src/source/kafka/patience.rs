@@ -7,31 +7,45 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 /// For one attempt; all of them together stay below the default session time-out.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(7);
 const ATTEMPTS: u32 = 3;
+/// No answer in time has one more cause: offsets that an open transaction may still move are not
+/// told before it has ended, which the brokers see to within its time-out and ten seconds.
+const SILENT_ATTEMPTS: u32 = 6;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_millis(400);
 
 /// Asks, and asks again while the answer is one that passes: a coordinator or a leader that is just
 /// moving must not end the consumer.
 pub(super) fn patiently<T>(mut ask: impl FnMut() -> KafkaResult<T>) -> KafkaResult<T> {
     let mut pause = FIRST_PAUSE;
-    for _ in 1..ATTEMPTS {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
         match ask() {
-            Err(error) if passes(&error) => {
+            Err(error) if attempt < attempts_max(&error) => {
                 tracing::warn!(%error, "the broker did not answer as it should; it is asked again");
                 std::thread::sleep(pause);
-                pause *= 4;
+                pause = (pause * 4).min(PAUSE_MAX);
             }
             answer => return answer,
         }
     }
-    ask()
+}
+
+fn attempts_max(error: &KafkaError) -> u32 {
+    if error.rdkafka_error_code() == Some(Code::OperationTimedOut) {
+        SILENT_ATTEMPTS
+    } else if passes(error) {
+        ATTEMPTS
+    } else {
+        1
+    }
 }
 
 fn passes(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
         Some(
-            Code::OperationTimedOut
-                | Code::BrokerTransportFailure
+            Code::BrokerTransportFailure
                 | Code::AllBrokersDown
                 | Code::WaitingForCoordinator
                 | Code::RequestTimedOut
@@ -65,8 +79,13 @@ mod tests {
     #[test]
     fn an_answer_that_passes_is_asked_for_again_but_not_for_ever() {
         assert_eq!(failing(Code::NotCoordinator, 2), (Ok(()), 3));
-        let (answer, asked) = failing(Code::OperationTimedOut, 9);
-        assert_eq!((answer.is_err(), asked), (true, ATTEMPTS));
+        for (code, attempts) in [
+            (Code::BrokerTransportFailure, ATTEMPTS),
+            (Code::OperationTimedOut, SILENT_ATTEMPTS),
+        ] {
+            let (answer, asked) = failing(code, 9);
+            assert_eq!((answer.is_err(), asked), (true, attempts));
+        }
     }
 
     #[test]

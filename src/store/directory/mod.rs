@@ -258,6 +258,10 @@ impl<E: Engine> Store for DirectoryStore<E> {
             durability: self.durability,
         }
     }
+
+    fn id(&self) -> Option<String> {
+        Some(self.state().stamp.store_id.clone())
+    }
 }
 
 #[cfg(test)]

@@ -199,6 +199,7 @@ impl Plan {
                 anchor: None,
                 entries: Vec::new(),
                 gaps: part.after.clone(),
+                outbox: Vec::new(),
             })
             .collect()
     }

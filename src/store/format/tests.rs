@@ -40,6 +40,7 @@ fn unit() -> CommitUnit {
             entry(4, Some(b"")),
         ],
         gaps: gaps(&[(0, 3, true), (3, 4, false), (400, 401, false)]),
+        outbox: Vec::new(),
     }
 }
 

@@ -62,7 +62,12 @@ fn killed_at_any_moment_every_line_is_there_once_and_in_order() {
     let input = input(&mut random, 40_000);
     let expected = distinct(&input);
     let (mut lab, mut at_work) = (Lab::new(), 0);
-    for round in 0..rounds() {
+    for round in 0.. {
+        // How many are still at work when they are killed depends on the machine: a fast one is
+        // often done before its kill, and then there are more of them, up to a bound.
+        if round >= rounds() && (at_work * 2 >= rounds() || round >= 10 * rounds()) {
+            break;
+        }
         // A new start now and then: the kills soon reach the end of the input.
         if round % 4 == 0 {
             lab = Lab::new();
@@ -96,9 +101,8 @@ fn killed_at_any_moment_every_line_is_there_once_and_in_order() {
             assert_bytes(&read(lab.out()), &expected, "the out file");
         }
     }
-    // How many depends on the machine: a fast one is often done before its kill.
     assert!(
-        at_work * 4 >= rounds(),
+        at_work * 2 >= rounds(),
         "only {at_work} were killed at work"
     );
     feed(&lab, &input);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{dedup, feed, refused};
-use crate::support::{Lab, SHIP_PROCESS, eventually, finish, read, run, start};
+use crate::support::{DEADLINE, Lab, SHIP_PROCESS, eventually, finish, read, run, start};
 
 #[test]
 fn lines_of_somebody_else_are_refused_left_alone_and_taken_over_by_feeding_them() {
@@ -122,7 +122,8 @@ fn a_store_in_use_is_waited_for_as_long_as_asked() {
         refused(&finished, &["in use", &pid, "--wait SECONDS"]);
     }
     lab.write("input", "a\nb\n");
-    let wait = ["--wait", "60"];
+    let seconds = DEADLINE.as_secs().to_string();
+    let wait = ["--wait", &seconds];
     let second = start(dedup(&lab).args(wait), lab.path("input"));
     // This one gets past the out file's lock and waits for the store's.
     lab.write("third.txt", "");

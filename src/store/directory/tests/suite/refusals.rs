@@ -167,7 +167,7 @@ fn a_second_opening_in_one_process_is_refused_with_path_and_holder() {
     let before = snapshot(parent.path());
     let start = Instant::now();
     let error = refusal(parent.path(), Durability::Power);
-    assert!(start.elapsed() < Duration::from_secs(5));
+    assert!(start.elapsed() < Duration::from_secs(60));
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     let holder = format!("by process {}", std::process::id());
     assert!(error.to_string().contains(&holder), "{error}");
