@@ -8,6 +8,7 @@ mod postgres;
 mod support;
 
 mod contract;
+mod retention;
 mod server;
 mod shared;
 mod wire;
