@@ -8,6 +8,8 @@ mod postgres;
 mod support;
 
 mod contract;
+mod handlers;
+mod retention;
 mod server;
 mod shared;
 mod wire;
