@@ -1,6 +1,8 @@
-//! Durable commits: units of keys in our store, against sled with an entry for each key.
+//! Durable commits: units of keys in our stores, against sled with an entry for each key; and how
+//! long the stores take to open again, closed in order or not.
 //!
-//! `cargo bench --bench commit`. Environment: `BENCH_KEYS` (1,000,000), `BENCH_ROUNDS` (5).
+//! `cargo bench --features redb --bench commit`; without the feature, redb is left out.
+//! Environment: `BENCH_KEYS` (1,000,000), `BENCH_ROUNDS` (5).
 
 mod support;
 
@@ -13,66 +15,117 @@ use std::time::{Duration, Instant};
 
 use idempotent_consumer::engine::{Engine, Look};
 use idempotent_consumer::key::{Fingerprint, Scope};
-use idempotent_consumer::store::{
-    CommitUnit, Durability, Entry, Gaps, Owner, SledStore, Store as _,
-};
+#[cfg(feature = "redb")]
+use idempotent_consumer::store::RedbStore;
+use idempotent_consumer::store::{CommitUnit, Durability, Entry, Gaps, Owner, SledStore, Store};
 use idempotent_consumer::{NextOffset, TopicPartition};
 
 use support::{Contest, Outcome, on_disk, per_second, setting};
 
 /// As many as one commit of a partition holds at most.
 const KEYS_PER_COMMIT: usize = 1_000;
-const CONTENDERS: [&str; 3] = [
+const CONTENDERS: &[&str] = &[
     "sled 0.34.7, an entry for each key: `apply_batch`, `flush`, sync",
     "our store: `commit` of a unit",
     "our engine: `look` and `done` for each key, then `commit`",
+    #[cfg(feature = "redb")]
+    "our store in redb: `commit` of a unit",
+];
+const OPENERS: &[&str] = &[
+    "our store, closed in order",
+    "our store, its process killed",
+    #[cfg(feature = "redb")]
+    "our store in redb, closed in order",
+    #[cfg(feature = "redb")]
+    "our store in redb, its process killed",
 ];
 
 fn main() -> Outcome<()> {
     let keys = setting("BENCH_KEYS", 1_000_000)?;
-    if let Ok(index) = std::env::var(ONE) {
-        return one(&index, keys);
+    if let (Ok(task), Some(directory)) = (std::env::var(TASK), std::env::var_os(DIRECTORY)) {
+        return one(&task, Path::new(&directory), keys);
     }
     let rounds = setting("BENCH_ROUNDS", 5)?;
     let title = format!("Durable commits: {keys} keys, {KEYS_PER_COMMIT} a commit");
-    let mut contest = Contest::new(title, "keys/s", &CONTENDERS);
+    let mut contest = Contest::new(title, "keys/s", CONTENDERS);
     contest.run(rounds, |index| {
-        let (took, bytes) = in_a_process_of_its_own(index)?;
-        Ok((per_second(keys, took), (bytes / keys as u64).to_string()))
+        let directory = on_disk()?;
+        let took = in_a_process_of_its_own(TASKS[index], directory.path())?;
+        let bytes = bytes_on_disk(directory.path())? / keys as u64;
+        Ok((per_second(keys, took), bytes.to_string()))
     })?;
     println!("{}", contest.table(Some("bytes on disk a key")));
+    let title = format!("Opening: {keys} keys, written and closed or killed just before");
+    let mut contest = Contest::new(title, "keys/s", OPENERS);
+    contest.run(rounds, |index| {
+        let directory = on_disk()?;
+        let [fill, open] = OPENINGS[index];
+        in_a_process_of_its_own(fill, directory.path())?;
+        let took = in_a_process_of_its_own(open, directory.path())?;
+        Ok((per_second(keys, took), format!("{:.2}", took.as_secs_f32())))
+    })?;
+    println!("{}", contest.table(Some("seconds, last round")));
     Ok(())
 }
 
-/// Names the contender to a process that runs one.
-const ONE: &str = "BENCH_ONE";
+/// Tell a process what to do, and where.
+const TASK: &str = "BENCH_TASK";
+const DIRECTORY: &str = "BENCH_DIRECTORY";
+/// The contenders' tasks, in their order.
+const TASKS: [&str; 4] = ["entries", "store", "engine", "redb"];
+/// The openers' two tasks each.
+const OPENINGS: [[&str; 2]; 4] = [
+    ["store", "open"],
+    ["store, killed", "open"],
+    ["redb", "open redb"],
+    ["redb, killed", "open redb"],
+];
 
 /// sled frees a closed tree bit by bit, on whichever thread uses sled next: in one process, whoever
 /// came after a million single entries was three to five times as slow.
-fn in_a_process_of_its_own(index: usize) -> Outcome<(Duration, u64)> {
+fn in_a_process_of_its_own(task: &str, directory: &Path) -> Outcome<Duration> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command
-        .env(ONE, index.to_string())
+        .env(TASK, task)
+        .env(DIRECTORY, directory)
         .stderr(Stdio::inherit())
         .output()?;
     let text = String::from_utf8(output.stdout)?;
-    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
-    match (output.status.success(), numbers.next(), numbers.next()) {
-        (true, Some(Ok(nanos)), Some(Ok(bytes))) => Ok((Duration::from_nanos(nanos), bytes)),
-        _ => Err(format!("{}: {}: {text}", CONTENDERS[index], output.status).into()),
+    match text.trim().parse() {
+        Ok(nanos) => Ok(Duration::from_nanos(nanos)),
+        Err(_) => Err(format!("{task}: {}: {text}", output.status).into()),
     }
 }
 
-/// Prints the nanoseconds and the bytes of one contender.
-fn one(index: &str, keys: usize) -> Outcome<()> {
-    let directory = on_disk()?;
-    let took = match index {
-        "0" => entry_per_key(directory.path(), keys),
-        "1" => store(directory.path(), keys),
-        _ => engine(directory.path(), keys),
+/// Prints the nanoseconds that one task took.
+fn one(task: &str, directory: &Path, keys: usize) -> Outcome<()> {
+    let (what, killed) = match task.split_once(", ") {
+        Some((what, _)) => (what, true),
+        None => (task, false),
+    };
+    let took = match what {
+        "entries" => entry_per_key(directory, keys),
+        "store" => store(&open(directory)?, keys, killed),
+        "open" => opening(keys, || open(directory)),
+        #[cfg(feature = "redb")]
+        "redb" => store(&open_redb(directory)?, keys, killed),
+        #[cfg(feature = "redb")]
+        "open redb" => opening(keys, || open_redb(directory)),
+        "engine" => engine(directory, keys),
+        other => return Err(format!("{TASK}={other} is no task").into()),
     }?;
-    println!("{} {}", took.as_nanos(), bytes_on_disk(directory.path())?);
+    println!("{}", took.as_nanos());
     Ok(())
+}
+
+fn opening<S: Store>(keys: usize, open: impl Fn() -> Outcome<S>) -> Outcome<Duration> {
+    let begun = Instant::now();
+    let store = open()?;
+    let took = begun.elapsed();
+    if store.summary().keys != keys as u64 {
+        return Err(format!("{} instead of {keys} keys", store.summary()).into());
+    }
+    Ok(took)
 }
 
 /// Keys like fingerprints: no order, no repeats.
@@ -119,6 +172,12 @@ fn open(directory: &Path) -> Outcome<SledStore> {
     Ok(options.open(directory.join("store"))?)
 }
 
+#[cfg(feature = "redb")]
+fn open_redb(directory: &Path) -> Outcome<RedbStore> {
+    let options = RedbStore::options().durability(Durability::Power);
+    Ok(options.open(directory.join("store"))?)
+}
+
 fn owner() -> Owner {
     Owner {
         group: "bench".to_owned(),
@@ -127,8 +186,7 @@ fn owner() -> Owner {
     }
 }
 
-fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
-    let store = open(directory)?;
+fn store(store: &impl Store, keys: usize, killed: bool) -> Outcome<Duration> {
     store.bind(&owner())?;
     let lease = store.lease(&TopicPartition::new("bench", 0))?;
     let mut previous = NextOffset::ZERO;
@@ -161,6 +219,11 @@ fn store(directory: &Path, keys: usize) -> Outcome<Duration> {
         previous = next;
     }
     let took = begun.elapsed();
+    if killed {
+        println!("{}", took.as_nanos());
+        // As SIGKILL leaves it: nothing is dropped.
+        std::process::abort();
+    }
     store.release(&lease)?;
     Ok(took)
 }

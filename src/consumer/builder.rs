@@ -207,7 +207,8 @@ impl Builder {
 
     /// How long after an effect its mark is durable at the latest, given a device that syncs in
     /// half that time. 10 ms by default; 100 ms where each commit is a
-    /// [transaction](crate::Transactional), which costs the brokers several writes.
+    /// [transaction](crate::Transactional), which costs the brokers several writes, or one of the
+    /// store's that handlers write in, which takes in records for half of it.
     pub fn commit_within(mut self, limit: Duration) -> Self {
         self.commit_within = Some(limit);
         self
@@ -256,9 +257,11 @@ impl Builder {
             scope: self.scope.name().to_owned(),
         };
         let engine = Engine::new(store, &owner, self.scope)?;
-        let commit_within = self.commit_within.unwrap_or(match access.outlet {
-            Some(_) => TRANSACTION_WITHIN,
-            None => COMMIT_WITHIN,
+        let in_transactions = access.outlet.is_some() || access.transacts();
+        let commit_within = self.commit_within.unwrap_or(if in_transactions {
+            TRANSACTION_WITHIN
+        } else {
+            COMMIT_WITHIN
         });
         let settings = Settings {
             recipe,

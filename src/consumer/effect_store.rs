@@ -15,6 +15,7 @@ use crate::store::{MemoryStore, Store};
 /// | store | `effects` |
 /// | --- | --- |
 /// | in memory, sled, redb | [`Effects`]: a result, written with the mark |
+/// | PostgreSQL | [`SqlEffects`](crate::store::SqlEffects): the open SQL transaction, with the mark in it |
 /// | [`Transactional`](crate::Transactional) around one of these | [`Outbox`]: records, sent in a Kafka transaction with the offset |
 ///
 /// A store of your own that keeps results writes `type Effects = Effects` and gives
@@ -101,6 +102,15 @@ impl EffectStore for crate::store::RedbStore {
 
     fn access(self: Arc<Self>) -> Access<Effects> {
         Access::recorded()
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl EffectStore for crate::store::PostgresStore {
+    type Effects = crate::store::SqlEffects;
+
+    fn access(self: Arc<Self>) -> Access<Self::Effects> {
+        Access::transactions(self)
     }
 }
 

@@ -33,18 +33,16 @@ impl Ledger {
                 return Err(error);
             }
         }
-        match self.open.take() {
-            Some((unit, effects)) => Ok(Prepared {
-                unit,
-                before,
-                effects,
-                begun: Instant::now(),
-            }),
-            None => {
-                self.open.put_back(before);
-                Err(self.fenced())
-            }
-        }
+        let Some((unit, effects)) = self.open.take() else {
+            self.open.put_back(before);
+            return Err(self.fenced());
+        };
+        Ok(Prepared {
+            unit,
+            before,
+            effects,
+            begun: Instant::now(),
+        })
     }
 
     /// The unit is durable.

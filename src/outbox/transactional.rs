@@ -60,6 +60,8 @@ pub struct Transactional<S> {
     closing: Closing,
     /// The partitions that are leased, by their numbers in the store.
     names: Mutex<HashMap<PartitionId, TopicPartition>>,
+    /// Sent, and refused by the store underneath because of another of the same transaction.
+    unmarked: Mutex<Vec<PartitionId>>,
     link: Mutex<Link>,
 }
 
@@ -75,6 +77,19 @@ enum Link {
         transactional_id: String,
         cause: String,
     },
+}
+
+impl Link {
+    /// Nothing is sent any more. The first cause is the one that is told.
+    fn break_off(&mut self, cause: String) {
+        if let Self::Up(sender) = self {
+            let transactional_id = sender.transactional_id().to_owned();
+            *self = Self::Broken {
+                transactional_id,
+                cause,
+            };
+        }
+    }
 }
 
 impl<S: Store> Transactional<S> {
@@ -98,6 +113,7 @@ impl<S: Store> Transactional<S> {
             random_id,
             closing: Closing::default(),
             names: Mutex::default(),
+            unmarked: Mutex::default(),
             link: Mutex::default(),
         }
     }
@@ -145,6 +161,10 @@ impl<S: Store> Transactional<S> {
 
     fn link(&self) -> MutexGuard<'_, Link> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unmarked(&self) -> MutexGuard<'_, Vec<PartitionId>> {
+        self.unmarked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn names(&self) -> MutexGuard<'_, HashMap<PartitionId, TopicPartition>> {

@@ -7,7 +7,7 @@ use super::{
     Summary,
 };
 use crate::key::{Fingerprint, HashKey};
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 
 impl<S: Store + ?Sized> Store for Arc<S> {
     fn bind(&self, owner: &Owner) -> Result<HashKey, StoreError> {
@@ -44,6 +44,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn gaps(&self, id: PartitionId) -> Gaps {
         (**self).gaps(id)
+    }
+
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        (**self).retained_from(id)
     }
 
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {

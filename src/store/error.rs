@@ -107,6 +107,16 @@ pub enum StoreError {
         /// The cause in words.
         message: String,
     },
+    /// A database refused, failed, or could not be reached.
+    #[error("{operation} failed in {place}: {message}")]
+    Database {
+        /// Server, database and schema; never a password.
+        place: String,
+        /// What was being done.
+        operation: &'static str,
+        /// The server's word with its SQLSTATE, or why it was not reached, and what to do.
+        message: String,
+    },
     /// An earlier write failed, so nothing is written any more.
     #[error(
         "an earlier write failed in {place} ({cause}), so that its state is unknown: nothing is \

@@ -19,6 +19,8 @@ mod gaps;
 mod index;
 mod memory;
 mod partitions;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "sled")]
@@ -37,6 +39,8 @@ pub use memory::MemoryStore;
 pub use self::directory::{Copied, DirectoryStore, Engine, Inspection, PartitionState};
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::forget::{Forget, Forgotten, Reopened};
+#[cfg(feature = "postgres")]
+pub use self::postgres::{Expired, PostgresOptions, PostgresStore, SqlEffects, SqlError};
 #[cfg(feature = "redb")]
 pub use self::redb::{RedbOptions, RedbStore};
 #[cfg(feature = "sled")]
@@ -249,6 +253,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// What below a partition's head is not done.
     fn gaps(&self, id: PartitionId) -> Gaps;
+
+    /// Below, keys may have been dropped on purpose: an unknown key of a record there says nothing.
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        let _ = id;
+        NextOffset::ZERO
+    }
 
     /// The result recorded with a mark, `None` where there is none.
     ///

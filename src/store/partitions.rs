@@ -18,6 +18,31 @@ pub(super) struct Partition {
     pub(super) open: bool,
 }
 
+/// What a number is answered with that no partition has.
+pub(super) const NEVER_LEASED: &str = "a partition that this store never leased";
+
+impl Partition {
+    /// Whether the unit may be written: under the newest lease and where the head stands.
+    pub(super) fn check(&self, unit: &CommitUnit) -> Result<(), StoreError> {
+        fence(self, unit.epoch)?;
+        let head = self.head.map_or(unit.previous, |head| head.next);
+        let fills = self.head.is_some() && unit.gaps != self.gaps;
+        let moves = unit.next > unit.previous || (unit.next == unit.previous && fills);
+        if unit.previous != head || !moves {
+            return Err(StoreError::NotContiguous {
+                partition: self.name.clone(),
+                previous: unit.previous,
+                next: unit.next,
+                head,
+            });
+        }
+        if !unit.gaps.fit_below(unit.next) {
+            return Err(StoreError::Misused("gaps that do not lie below their head"));
+        }
+        Ok(())
+    }
+}
+
 /// All partitions, by their dense number.
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
@@ -57,9 +82,8 @@ impl Partitions {
     }
 
     fn get_mut(&mut self, id: PartitionId) -> Result<&mut Partition, StoreError> {
-        self.list.get_mut(id.0 as usize).ok_or(StoreError::Misused(
-            "a partition that this store never leased",
-        ))
+        let partition = self.list.get_mut(id.0 as usize);
+        partition.ok_or(StoreError::Misused(NEVER_LEASED))
     }
 
     pub(super) fn gaps(&self, id: PartitionId) -> Gaps {
@@ -112,27 +136,10 @@ impl Partitions {
         Ok(())
     }
 
-    /// Whether the unit may be written: under the newest lease and where the head stands.
+    /// Whether the unit may be written.
     fn check(&self, unit: &CommitUnit) -> Result<(), StoreError> {
-        let partition = self.get(unit.id).ok_or(StoreError::Misused(
-            "a partition that this store never leased",
-        ))?;
-        fence(partition, unit.epoch)?;
-        let head = partition.head.map_or(unit.previous, |head| head.next);
-        let fills = partition.head.is_some() && unit.gaps != partition.gaps;
-        let moves = unit.next > unit.previous || (unit.next == unit.previous && fills);
-        if unit.previous != head || !moves {
-            return Err(StoreError::NotContiguous {
-                partition: partition.name.clone(),
-                previous: unit.previous,
-                next: unit.next,
-                head,
-            });
-        }
-        if !unit.gaps.fit_below(unit.next) {
-            return Err(StoreError::Misused("gaps that do not lie below their head"));
-        }
-        Ok(())
+        let partition = self.get(unit.id).ok_or(StoreError::Misused(NEVER_LEASED))?;
+        partition.check(unit)
     }
 
     /// Where a checked unit will lie.
@@ -181,7 +188,7 @@ impl Partitions {
     }
 }
 
-fn fence(partition: &Partition, epoch: u32) -> Result<(), StoreError> {
+pub(super) fn fence(partition: &Partition, epoch: u32) -> Result<(), StoreError> {
     if partition.epoch == epoch {
         return Ok(());
     }

@@ -14,6 +14,9 @@ pub(crate) enum TransactionError {
     /// Nothing of it remains, and the same work may succeed in another one: a deadlock, a
     /// serialization failure, a lost connection.
     Aborted(StoreError),
+    /// What the handler wrote cannot be kept: a statement of it failed, and it returned `Ok` all the
+    /// same. The rest of the transaction stands: undo it, and take it for the handler's failure.
+    Spoilt(StoreError),
     /// Another one would fail as well: the lease is over, the store is not what it was.
     Failed(StoreError),
 }
@@ -33,13 +36,16 @@ pub(crate) struct Claimed {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) offset: i64,
     pub(crate) value_digest: u64,
+    /// Whether a [restored](crate::store::Mark::restored) mark gives way: a letter that came back.
+    pub(crate) over_restored: bool,
 }
 
 /// The transactions of one lease. Dropped in the middle, nothing of the one under way remains.
 pub(crate) trait Transaction<E> {
     /// Begins one and claims keys in it, in one statement: those that another owner has in an open
     /// transaction are waited for. Says for each whether it is claimed; one that is not has been
-    /// done since it was looked up.
+    /// done since it was looked up. A mark that keeps nobody from handling the key (a dead letter of
+    /// another record, a forgotten one) is taken over, and stays if the claim is given back.
     fn begin<'a>(&'a mut self, keys: &'a [Claimed]) -> Answer<'a, Vec<bool>>;
 
     /// Before a handler writes: what comes behind can be undone by itself.
@@ -48,7 +54,8 @@ pub(crate) trait Transaction<E> {
     /// What the handler writes with, between `save` and `keep` or `undo`.
     fn effects(&mut self) -> &mut E;
 
-    /// What was written since `save` stays in the transaction. Gives the result that was recorded.
+    /// What was written since `save` stays in the transaction. Gives the result that was recorded;
+    /// [`TransactionError::Spoilt`] where only `undo` is left.
     fn keep(&mut self) -> Answer<'_, Option<Box<[u8]>>>;
 
     /// What was written since `save` is undone; the rest stays.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::key::{Fingerprint, HashKey};
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 use crate::store::{
     Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
     Summary,
@@ -307,6 +307,10 @@ impl<S: Store> Store for FaultStore<S> {
 
     fn gaps(&self, id: PartitionId) -> Gaps {
         self.inner.gaps(id)
+    }
+
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.inner.retained_from(id)
     }
 
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {

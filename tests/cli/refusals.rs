@@ -209,7 +209,7 @@ mod stored {
         refused(
             &lab,
             &mut dedup(&lab, &["--seen", "marks"]),
-            &["is a text file of marks: leave out --store sled"],
+            &["is a text file of marks: leave out --store"],
         );
     }
 }

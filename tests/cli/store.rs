@@ -1,6 +1,8 @@
-//! `dedup store`: a consumer's store, looked at and made to forget. Case C067.
+//! `dedup store`: a consumer's store, looked at, made to forget, copied. Case C067.
 
 mod calls;
+#[cfg(feature = "redb")]
+mod copying;
 
 use std::{
     fs,

@@ -52,7 +52,11 @@ fn a_wrong_call_is_code_2_names_the_argument_and_writes_nothing() {
         (&["--seen"], "--seen"),
         (&["--seen="], "--seen"),
         (&["--out", ""], "--out"),
-        (&["--store", "redb"], "'redb'"),
+        (&["--store", "rocks"], "'rocks'"),
+        #[cfg(not(feature = "redb"))]
+        (&["--store", "redb"], "feature 'redb'"),
+        #[cfg(all(feature = "sled", not(feature = "redb")))]
+        (&["store", "show", "redb:seen"], "feature 'redb'"),
         #[cfg(not(feature = "sled"))]
         (&["--store", "sled"], "feature 'sled'"),
         (&["--wait", "soon"], "'soon'"),

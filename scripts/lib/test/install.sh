@@ -26,6 +26,8 @@ step_install() {
     mapfile -t missing < <(missing_packages)
     if ((${#missing[@]} > 0)); then install_packages "${missing[@]}"; fi
     if ! has_kafka; then run scripts/kafka install; fi
+    # It says itself what is missing, and does nothing where nothing is.
+    run scripts/postgres install
     check_rust
     # Here and not under the first test that needs it: its deadline is for a broker's start.
     if [[ -z ${KAFKA_BOOTSTRAP:-} ]]; then run scripts/kafka fetch; fi

@@ -22,7 +22,7 @@ step_msrv() {
     # The dependencies' macros run once each: optimising them costs more than it gives.
     args+=(--config 'profile.dev.package."*".opt-level=0')
     RUSTC=$compiler CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/msrv \
-        run cargo "${args[@]}" check --locked --quiet --lib --bins
+        run cargo "${args[@]}" check --locked --quiet --lib --bins --features redb
 }
 
 # old_compiler VERSION: prints the path of a rustc of that version.

@@ -30,7 +30,7 @@ shipments() {
 step_tests() {
     local log=$work/tests.log
     # --no-fail-fast: one run tells of every failure.
-    within "$TEST_DEADLINE_MIN" cargo test --locked --no-fail-fast 2>&1 | tee -- "$log"
+    within "$TEST_DEADLINE_MIN" cargo test --locked --no-fail-fast --features redb 2>&1 | tee -- "$log"
     test_count=$(awk '
         /^test result: / { passed += $4; failed += $6; skipped += $8 }
         END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped }

@@ -15,7 +15,7 @@ step_scripts() {
 }
 
 # Features of a service that embeds the library.
-readonly LIBRARY_ONLY=(--no-default-features --features sled)
+readonly LIBRARY_ONLY=(--no-default-features --features sled,redb,postgres)
 # What a service must not be made to build for our binaries and tests.
 readonly NOT_FOR_LIBRARY_USERS='lexopt|tempfile|proptest|tracing-subscriber|metrics-exporter-prometheus'
 readonly LICENCES='MIT|Apache-2.0|BSD-[23]-Clause|Zlib|ISC|Unlicense|CC0-1.0|Unicode-3.0|BSL-1.0'
@@ -23,7 +23,7 @@ readonly LICENCES='MIT|Apache-2.0|BSD-[23]-Clause|Zlib|ISC|Unlicense|CC0-1.0|Uni
 step_deps() {
     local all library
     # Into variables first: a failing cargo must not look like an empty list.
-    all=$(cargo tree --locked --edges normal,build --features testkit --prefix none --format '{p}: {l}')
+    all=$(cargo tree --locked --edges normal,build --features testkit,redb --prefix none --format '{p}: {l}')
     none_of "licences that are not on the list in scripts/lib/test/static.sh" \
         "$(sort -u <<<"$all" | grep -vE ": .*\b($LICENCES)\b" || true)"
     library=$(cargo tree --locked "${LIBRARY_ONLY[@]}" --edges normal --prefix none)
@@ -38,15 +38,16 @@ none_of() { [[ -z $2 ]] || die "$1: $2"; }
 
 step_clippy() {
     # The dev-dependency on ourselves adds testkit here: so the default set comes again without.
+    clippy --all-targets --features redb
     clippy --all-targets
     clippy --lib --bins
     clippy --lib --bins --no-default-features
     local feature
-    for feature in sled cli service testkit; do
+    for feature in sled redb postgres cli service testkit redb,cli; do
         clippy --lib --bins --no-default-features --features "$feature"
     done
 }
 
 clippy() { run cargo clippy --locked --quiet "$@" -- -D warnings; }
 
-step_docs() { RUSTDOCFLAGS='-D warnings' run cargo doc --locked --quiet --no-deps --features testkit; }
+step_docs() { RUSTDOCFLAGS='-D warnings' run cargo doc --locked --quiet --no-deps --features testkit,redb,postgres; }

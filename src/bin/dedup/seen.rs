@@ -125,7 +125,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
     if path.join("stamp").exists() {
         return Err(Error::Refused {
             path: path.to_path_buf(),
-            reason: "this is a store: use --store sled",
+            reason: "this is a store: use --store sled, or redb where 'dedup store show' says so",
         });
     }
     // A FIFO or a device may do something on being opened, and neither remembers.

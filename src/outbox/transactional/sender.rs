@@ -15,6 +15,7 @@ use crate::store::PartitionId;
 /// One partition's part of a transaction.
 pub(super) struct Part<'a> {
     pub(super) id: PartitionId,
+    pub(super) epoch: u32,
     pub(super) name: TopicPartition,
     pub(super) next: NextOffset,
     pub(super) records: &'a [Outgoing],

@@ -14,20 +14,22 @@ impl<S: Store> Transactional<S> {
     /// One transaction for all units, then nothing but the marks is left to do.
     fn send(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut parts = Vec::with_capacity(units.len());
+        let mut link = self.link();
+        let sent = std::mem::take(&mut *self.unmarked());
         let names = self.names();
-        for unit in units {
+        for unit in units.iter().filter(|unit| !sent.contains(&unit.id)) {
             let name = names.get(&unit.id).ok_or(StoreError::Misused(
                 "a commit for a partition that was not leased",
             ))?;
             parts.push(Part {
                 id: unit.id,
+                epoch: unit.epoch,
                 name: name.clone(),
                 next: unit.position(),
                 records: &unit.outbox,
             });
         }
         drop(names);
-        let mut link = self.link();
         let sender = match &mut *link {
             Link::Up(sender) => sender,
             Link::Down => {
@@ -48,24 +50,19 @@ impl<S: Store> Transactional<S> {
         match sender.commit(&parts, &self.closing, self.choices.patience) {
             Ok(Ended::Committed) => Ok(()),
             Ok(Ended::NotOurs(place)) => {
-                let (part, unit) = (&parts[place], &units[place]);
+                let part = &parts[place];
                 tracing::warn!(
-                    partition = %part.name, entries = unit.entries.len(),
-                    "the partition was taken away before its work was sent: others do it"
+                    partition = %part.name, records = part.records.len(),
+                    "the partition was taken away before its answers were sent: others send them"
                 );
                 Err(StoreError::Fenced {
                     partition: part.name.clone(),
-                    ours: unit.epoch,
-                    newest: unit.epoch.saturating_add(1),
+                    ours: part.epoch,
+                    newest: part.epoch.saturating_add(1),
                 })
             }
             Err(error) => {
-                let transactional_id = sender.transactional_id().to_owned();
-                let cause = error.to_string();
-                *link = Link::Broken {
-                    transactional_id,
-                    cause,
-                };
+                link.break_off(error.to_string());
                 Err(error.into())
             }
         }
@@ -122,7 +119,16 @@ impl<S: Store> Store for Transactional<S> {
         // In this order: what is marked and not sent would be lost, and what is sent and not marked
         // is found in the topic again.
         self.send(units)?;
-        self.inner.commit(units)
+        let marked = self.inner.commit(units);
+        match &marked {
+            Ok(()) => {}
+            // It comes again without the one that is late, and what was sent must not be.
+            Err(StoreError::Fenced { .. }) => {
+                self.unmarked().extend(units.iter().map(|unit| unit.id));
+            }
+            Err(error) => self.link().break_off(error.to_string()),
+        }
+        marked
     }
 
     fn claims(&self) -> &Claims {

@@ -179,7 +179,9 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
     fn aborted(&mut self, error: TransactionError) -> Result<(), Error> {
         let error = match error {
             TransactionError::Aborted(error) => error,
-            TransactionError::Failed(error) => return Err(error.into()),
+            TransactionError::Failed(error) | TransactionError::Spoilt(error) => {
+                return Err(error.into());
+            }
         };
         let since = *self.aborted_since.get_or_insert_with(|| {
             self.aborted_pause = ABORTED_PAUSE_MIN;
@@ -280,10 +282,8 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
     /// What was taken in and not handled is somebody else's now.
     fn give_back(&mut self, lane: &Lane) {
         // An open transaction holds keys that others wait for.
-        if let Err(TransactionError::Aborted(error) | TransactionError::Failed(error)) =
-            self.driver.runtime.block_on(self.transaction.roll_back())
-        {
-            tracing::debug!(%error, "the last transaction was not rolled back");
+        if let Err(error) = self.driver.runtime.block_on(self.transaction.roll_back()) {
+            tracing::debug!(?error, "the last transaction was not rolled back");
         }
         for work in self.ready.drain(..).chain(self.next.take()) {
             lane.release(&work);

@@ -1,7 +1,7 @@
 //! Work that is done out of order, and work that is not done at all.
 
-use super::{find, key, orders, owner, unit};
-use crate::store::{CommitUnit, Entry, Gap, Gaps, Lease, Place, Store, StoreError};
+use super::cases::{find, key, orders, owner, unit};
+use super::*;
 
 pub(crate) fn gaps(list: &[(i64, i64)]) -> Gaps {
     let mut gaps = Gaps::default();
@@ -46,7 +46,7 @@ pub(crate) fn late(lease: &Lease) -> [CommitUnit; 2] {
     [early, filler]
 }
 
-pub(super) fn what_is_filled_later_is_there_with_its_result(store: &dyn Store) {
+pub(crate) fn what_is_filled_later_is_there_with_its_result(store: &dyn Store) {
     store.bind(&owner()).unwrap();
     let lease = store.lease(&orders(0)).unwrap();
     let [early, filler] = late(&lease);
@@ -74,7 +74,7 @@ pub(super) fn what_is_filled_later_is_there_with_its_result(store: &dyn Store) {
     assert_eq!(places, [(10, 0), (10, 1), (11, 0)]);
 }
 
-pub(super) fn gaps_are_those_of_the_last_unit(store: &dyn Store) {
+pub(crate) fn gaps_are_those_of_the_last_unit(store: &dyn Store) {
     store.bind(&owner()).unwrap();
     let lease = store.lease(&orders(0)).unwrap();
     assert!(store.gaps(lease.id).is_empty());
@@ -87,7 +87,7 @@ pub(super) fn gaps_are_those_of_the_last_unit(store: &dyn Store) {
     assert_eq!(store.gaps(again.id), gaps(&[(2, 3), (6, 7)]));
 }
 
-pub(super) fn a_unit_that_changes_nothing_is_refused(store: &dyn Store) {
+pub(crate) fn a_unit_that_changes_nothing_is_refused(store: &dyn Store) {
     store.bind(&owner()).unwrap();
     let lease = store.lease(&orders(0)).unwrap();
     let [early, filler] = late(&lease);
@@ -107,7 +107,7 @@ pub(super) fn a_unit_that_changes_nothing_is_refused(store: &dyn Store) {
     store.commit(&[filler]).unwrap();
 }
 
-pub(super) fn a_dead_letter_gives_way_to_what_took_effect(store: &dyn Store) {
+pub(crate) fn a_dead_letter_gives_way_to_what_took_effect(store: &dyn Store) {
     store.bind(&owner()).unwrap();
     let lease = store.lease(&orders(0)).unwrap();
     let other = store.lease(&orders(1)).unwrap();
@@ -133,7 +133,7 @@ pub(super) fn a_dead_letter_gives_way_to_what_took_effect(store: &dyn Store) {
     assert_eq!((mark.offset, mark.dead_lettered), (1, false));
 }
 
-pub(super) fn a_forgotten_mark_gives_way_to_every_other(store: &dyn Store) {
+pub(crate) fn a_forgotten_mark_gives_way_to_every_other(store: &dyn Store) {
     store.bind(&owner()).unwrap();
     let lease = store.lease(&orders(0)).unwrap();
     let entry = |offset, dead_lettered, forgotten| Entry {

@@ -1,4 +1,4 @@
-//! The file under redb, with the one check that redb leaves out.
+//! The file under redb, with the checks that redb leaves out.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -12,10 +12,23 @@ use redb::{DatabaseError, StorageBackend};
 #[derive(Debug)]
 pub(super) struct Bounded(FileBackend);
 
+/// Where redb's header says how many pages a region has, as u32 LE. No checksum covers it.
+const REGION_PAGES_AT: u64 = 20;
+/// As many as its page numbers can name.
+const REGION_PAGES_MAX: u32 = 1 << 20;
+
 impl Bounded {
     /// Takes redb's lock on the file.
     pub(super) fn new(file: File) -> Result<Self, DatabaseError> {
-        FileBackend::new(file).map(Self)
+        let this = Self(FileBackend::new(file)?);
+        let pages = this.read(REGION_PAGES_AT, size_of::<u32>())?;
+        let pages = pages.try_into().map_or(0, u32::from_le_bytes);
+        // redb makes a list of them all, whatever the number: gigabytes, and a minute.
+        if pages > REGION_PAGES_MAX {
+            let many = format!("its header names regions of {pages} pages");
+            return Err(io::Error::new(ErrorKind::InvalidData, many).into());
+        }
+        Ok(this)
     }
 }
 

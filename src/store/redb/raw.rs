@@ -13,9 +13,16 @@ pub(in crate::store) type Kept = RedbStore;
 pub(in crate::store) const DURABILITIES: &[Durability] = &[Durability::Power, Durability::Process];
 
 /// Places in its file that are each worth a trial of their own: the header, which redb believes
-/// without a checksum, and some of the two commit slots behind it.
+/// without a checksum; of the two commit slots behind it the sizes of the pages that they name, and
+/// some of the rest.
 pub(in crate::store) fn header() -> impl Iterator<Item = u64> {
-    (0..40).chain((40..320).step_by(9))
+    let sizes = [79, 111, 207, 239];
+    (0..40).chain(sizes).chain((40..320).step_by(9))
+}
+
+/// Pages of its file that are each worth a trial: redb keeps books of its own in some of them.
+pub(in crate::store) fn pages(len: u64) -> impl Iterator<Item = u64> {
+    (0..len).step_by(7 * 4096)
 }
 
 pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept, StoreError> {

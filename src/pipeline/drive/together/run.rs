@@ -51,13 +51,17 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
             let effects = self.transaction.effects();
             let tried = try_once(&self.driver.handler, &self.context, work, attempt, effects).await;
             let failure = match tried {
-                Tried::Done => {
-                    recorded.push(Recorded {
-                        result: self.transaction.keep().await?,
-                        outbox: Vec::new(),
-                    });
-                    continue;
-                }
+                Tried::Done => match self.transaction.keep().await {
+                    Ok(result) => {
+                        let outbox = Vec::new();
+                        recorded.push(Recorded { result, outbox });
+                        continue;
+                    }
+                    Err(TransactionError::Spoilt(error)) => {
+                        Failure::of(error.into(), &self.context.settings.retry)
+                    }
+                    Err(error) => return Err(error),
+                },
                 Tried::Gone => return over(recorded, Then::Ended),
                 Tried::Failed(error) => Failure::of(error, &self.context.settings.retry),
                 Tried::Panicked(error) => Failure::once(error),
@@ -78,5 +82,6 @@ fn claim(work: &Work) -> Option<Claimed> {
         fingerprint: work.candidate.fingerprint?,
         offset: work.candidate.offset,
         value_digest: work.candidate.value_digest,
+        over_restored: work.candidate.over_restored,
     })
 }

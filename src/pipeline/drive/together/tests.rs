@@ -44,6 +44,7 @@ fn settings() -> Settings {
         replay_from: Arc::new([]),
         on_duplicate: None,
         on_restore: None,
+        on_assignment: None,
         uncommitted_records_max: 1_000,
         commit_linger: Duration::from_secs(60),
         offset_interval: Duration::from_millis(10),

@@ -1,4 +1,4 @@
-use crate::store::redb::raw::{DURABILITIES, Kept, Raw, copy_from, header, open};
+use crate::store::redb::raw::{DURABILITIES, Kept, Raw, copy_from, header, open, pages};
 #[cfg(feature = "sled")]
 use crate::store::sled::raw as other;
 

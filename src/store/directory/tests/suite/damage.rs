@@ -207,6 +207,43 @@ fn nor_does_one_that_had_been_reopened() {
     trials(&good, &acknowledged, 2);
 }
 
+/// Damage may lie where no record does, such as in a list of free pages: a store that opens all the
+/// same must not write over what it knows.
+#[test]
+fn what_opens_in_spite_of_damage_can_be_worked_on() {
+    let parent = tempfile::tempdir().unwrap();
+    let [good, bad, dead] = ["good", "bad", "dead"].map(|name| parent.path().join(name));
+    let before = killed(&good, &dead);
+    let log = Kept::paths(Path::new("")).log;
+    let len = if good.join(&log).is_file() {
+        fs::metadata(good.join(&log)).unwrap().len()
+    } else {
+        0
+    };
+    let (mut opened, mut tried) = (0, 0);
+    for page in pages(len) {
+        copy(&good, &bad);
+        Damage::ZeroedPage(page).apply(&bad.join(&log));
+        tried += 1;
+        if let Ok(store) = open(&bad, Durability::Power) {
+            opened += 1;
+            let mut after = Acknowledged(before.0.clone());
+            let lease = store.lease(&orders(0)).unwrap();
+            let mut at = lease.head.unwrap().next.get();
+            for _ in 0..20 {
+                after.commit(&store, vec![unit(&lease, at, at + 300)]);
+                at += 300;
+            }
+            drop(store);
+            after
+                .missing_in(&open(&bad, Durability::Power).unwrap())
+                .unwrap();
+        }
+        fs::remove_dir_all(&bad).unwrap();
+    }
+    println!("{opened} of {tried} opened");
+}
+
 /// As after a restore of one file out of two.
 #[test]
 fn an_older_log_beside_a_newer_high_water_is_refused() {

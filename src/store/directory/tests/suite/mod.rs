@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DURABILITIES, Kept, Raw, header, open};
+use super::{DURABILITIES, Kept, Raw, header, open, pages};
 use crate::key::{Fingerprint, HashKey};
 use crate::record::TopicPartition;
 use crate::store::contract::unit;

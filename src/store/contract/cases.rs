@@ -5,12 +5,9 @@
     reason = "offsets of a few thousand"
 )]
 
-pub(super) mod late;
-
 use super::*;
-use crate::store::{CommitUnit, Entry};
 
-fn owner() -> Owner {
+pub(crate) fn owner() -> Owner {
     Owner {
         group: "g".into(),
         recipe: "record-key".into(),
@@ -18,7 +15,7 @@ fn owner() -> Owner {
     }
 }
 
-fn orders(partition: i32) -> TopicPartition {
+pub(crate) fn orders(partition: i32) -> TopicPartition {
     TopicPartition::new("orders", partition)
 }
 
@@ -26,11 +23,11 @@ fn at(offset: i64) -> NextOffset {
     NextOffset::new(offset).unwrap()
 }
 
-fn key(n: u64) -> Fingerprint {
+pub(crate) fn key(n: u64) -> Fingerprint {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
     bytes[8..].copy_from_slice(&n.to_le_bytes());
-    Fingerprint(bytes)
+    Fingerprint::new(bytes)
 }
 
 pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
@@ -60,14 +57,14 @@ pub(crate) fn unit(lease: &Lease, previous: i64, next: i64) -> CommitUnit {
     }
 }
 
-fn find(store: &dyn Store, wanted: Fingerprint) -> Option<Mark> {
+pub(crate) fn find(store: &dyn Store, wanted: Fingerprint) -> Option<Mark> {
     let mut found = Vec::new();
     store.lookup(&[wanted], &mut found).unwrap();
     found[0]
 }
 
 /// Runs every case on stores made by `fresh`.
-fn contract<S: Store>(fresh: impl Fn() -> S) {
+pub(crate) fn contract<S: Store>(fresh: impl Fn() -> S) {
     keys_results_and_head_come_together(&fresh());
     late_and_uncontiguous_units_change_nothing(&fresh());
     the_first_mark_of_a_key_stands(&fresh());
@@ -247,35 +244,4 @@ fn a_unit_without_keys_moves_the_head(store: &dyn Store) {
         store.lease(&orders(0)).unwrap().head.unwrap().next,
         at(1000)
     );
-}
-
-#[test]
-fn memory() {
-    contract(MemoryStore::new);
-}
-
-#[cfg(any(feature = "sled", feature = "redb"))]
-fn in_directories<S: Store>(open: impl Fn(&std::path::Path) -> Result<S, StoreError>) {
-    let parent = tempfile::tempdir().unwrap();
-    let count = std::cell::Cell::new(0);
-    contract(|| {
-        count.set(count.get() + 1);
-        open(&parent.path().join(count.get().to_string())).unwrap()
-    });
-}
-
-#[cfg(feature = "sled")]
-#[test]
-fn sled() {
-    for durability in [Durability::Power, Durability::Process, Durability::None] {
-        in_directories(|path| SledStore::options().durability(durability).open(path));
-    }
-}
-
-#[cfg(feature = "redb")]
-#[test]
-fn redb() {
-    for durability in [Durability::Power, Durability::Process] {
-        in_directories(|path| RedbStore::options().durability(durability).open(path));
-    }
 }

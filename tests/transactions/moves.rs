@@ -1,0 +1,144 @@
+//! Partitions that move to another member while answers are under way.
+
+use std::time::Duration;
+
+use idempotent_consumer::Transactional;
+use idempotent_consumer::store::SledStore;
+
+use crate::child::{self, Death, Orders};
+use crate::feed::Feed;
+use crate::member::{Member, builder, config_of};
+use crate::{broker, topics};
+
+const PARTITIONS: usize = 4;
+const KEYS: usize = 12_000;
+
+/// Members with stores of their own come and go while records keep coming.
+fn members_come_and_go(idea: &str, protocol: &[(&str, &str)]) {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (from, to) = topics::pair(&kafka, idea, i32::try_from(PARTITIONS).unwrap());
+    let feed = Feed::start(&kafka, &from, PARTITIONS, KEYS, Duration::from_millis(20));
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let start = |dir: &tempfile::TempDir| {
+        let store = Transactional::over(SledStore::open(dir.path()).unwrap());
+        let config = config_of(&kafka, &from, protocol);
+        Member::start(builder(config, &from), store, &to)
+    };
+    let reached = || kafka.end_offsets(&to).iter().sum::<i64>();
+    let more = |member: &Member, answers: i64| {
+        let wanted = (reached() + answers).min(i64::try_from(KEYS).unwrap());
+        member.wait_until("more answers", || reached() >= wanted);
+    };
+    let first = start(&one);
+    more(&first, 1_000);
+    let second = start(&two);
+    more(&second, 2_000);
+    first.stop();
+    more(&second, 1_000);
+    let first = start(&one);
+    more(&first, 1_000);
+    second.stop();
+    let keys = feed.wait();
+    broker::wait_caught_up(&kafka, &from, &from);
+    first.stop();
+    topics::assert_once(&kafka, &to, &keys, PARTITIONS);
+}
+
+#[test]
+fn each_key_is_answered_once_when_members_come_and_go_under_range() {
+    members_come_and_go("range", &[("partition.assignment.strategy", "range")]);
+}
+
+#[test]
+fn each_key_is_answered_once_when_members_come_and_go_cooperatively() {
+    let protocol = [("partition.assignment.strategy", "cooperative-sticky")];
+    members_come_and_go("cooperative", &protocol);
+}
+
+#[test]
+fn each_key_is_answered_once_when_members_come_and_go_by_the_brokers_own_protocol() {
+    members_come_and_go("consumer", &[("group.protocol", "consumer")]);
+}
+
+/// A member is stopped in its tracks until others have its partitions, and wakes up again.
+fn a_sleeper_wakes_up(idea: &str, protocol: &[(&str, &str)]) {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (from, to) = topics::pair(&kafka, idea, i32::try_from(PARTITIONS).unwrap());
+    let feed = Feed::start(&kafka, &from, PARTITIONS, KEYS, Duration::from_millis(20));
+    let dir = tempfile::tempdir().unwrap();
+    let orders = |name: &str| {
+        let mut settings = vec![
+            ("bootstrap.servers", kafka.bootstrap()),
+            ("group.id", &from),
+        ];
+        if protocol
+            .iter()
+            .all(|(setting, _)| *setting != "group.protocol")
+        {
+            settings.push(("session.timeout.ms", broker::short_session_ms(&kafka)));
+            settings.push(("heartbeat.interval.ms", "300"));
+        }
+        settings.extend(protocol);
+        let owned = |(k, v): (&str, &str)| (k.to_owned(), v.to_owned());
+        Orders {
+            settings: settings.into_iter().map(owned).collect(),
+            from: from.clone(),
+            to: to.clone(),
+            store: dir.path().join(name),
+            death: Death::Outside,
+            timeout_ms: 2_000,
+        }
+    };
+    let committed = || {
+        let all = broker::committed(&kafka, &from, &from);
+        all.into_iter().flatten().sum::<i64>()
+    };
+    let (mut one, mut two) = (child::start(&orders("one")), child::start(&orders("two")));
+    for sleeper in [&mut one, &mut two] {
+        let before = committed();
+        broker::wait_for("progress", || {
+            sleeper.assert_running();
+            committed() > before
+        });
+        let wake_at = || {
+            let all = broker::committed(&kafka, &from, &from);
+            all.into_iter()
+                .map(Option::unwrap_or_default)
+                .collect::<Vec<_>>()
+        };
+        sleeper.signal("STOP");
+        let asleep = wake_at();
+        broker::wait_for("others' progress on every partition", || {
+            let now = wake_at();
+            let ends = kafka.end_offsets(&from);
+            let mut all = now.iter().zip(&asleep).zip(&ends);
+            all.all(|((now, then), end)| now > then || now == end)
+        });
+        sleeper.signal("CONT");
+    }
+    let keys = feed.wait();
+    broker::wait_caught_up(&kafka, &from, &from);
+    one.stop();
+    two.stop();
+    topics::assert_once(&kafka, &to, &keys, PARTITIONS);
+}
+
+#[test]
+fn a_member_that_slept_through_the_loss_of_its_partitions_sends_nothing_of_them() {
+    a_sleeper_wakes_up("sleeper", &[]);
+}
+
+#[test]
+fn nor_does_one_of_a_cooperative_group() {
+    let protocol = [("partition.assignment.strategy", "cooperative-sticky")];
+    a_sleeper_wakes_up("sleeper-cooperative", &protocol);
+}
+
+#[test]
+fn nor_does_one_of_the_brokers_own_protocol() {
+    a_sleeper_wakes_up("sleeper-consumer", &[("group.protocol", "consumer")]);
+}
