@@ -109,6 +109,10 @@ impl Process {
         assert!(ended.is_none(), "the child ended: {ended:?}");
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
     /// SIGKILL.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();

@@ -4,8 +4,10 @@
 use std::sync::{Arc, Weak};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
+use rdkafka::topic_partition_list::TopicPartitionList;
 
-use super::context::Context;
+use super::context::{Context, offered};
+use super::patience::patiently;
 use crate::record::{NextOffset, TopicPartition};
 
 /// Whether a partition is this member's.
@@ -61,5 +63,20 @@ impl Group {
     pub(crate) fn committed(&self, partition: &TopicPartition) -> Option<NextOffset> {
         let consumer = self.consumer.upgrade()?;
         consumer.client().context().committed(partition)
+    }
+
+    /// What the group has committed by now, behind all transactions that were open; `None` where
+    /// there is no answer.
+    pub(crate) fn ask_committed(&self, partition: &TopicPartition) -> Option<Option<NextOffset>> {
+        let consumer = self.consumer.upgrade()?;
+        let mut list = TopicPartitionList::new();
+        list.add_partition(partition.topic(), partition.partition());
+        match patiently(|| offered(&consumer, &list)) {
+            Ok(answer) => answer.first().map(|offered| offered.committed),
+            Err(error) => {
+                tracing::warn!(%error, %partition, "the group does not tell its position");
+                None
+            }
+        }
     }
 }
