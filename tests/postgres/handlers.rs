@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use idempotent_consumer::store::{PostgresStore, SqlError};
 use idempotent_consumer::testkit::{EmbeddedBroker, Produced};
 use idempotent_consumer::{
-    ClientConfig, Counts, Delivery, HandlerResult, IdempotentConsumer, RetryPolicy, SqlEffects, key,
+    ClientConfig, Counts, DeadLetter, Delivery, HandlerError, HandlerResult, IdempotentConsumer,
+    RetryPolicy, SqlEffects, key,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Client;
@@ -18,7 +19,6 @@ use crate::postgres::connect;
 use crate::shared;
 
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Three records, and nothing in the table before them.
 const RECORDS: i64 = 3;
 const INSERT: &str = "INSERT INTO notes (at, attempt) VALUES ($1, $2)";
 
@@ -27,9 +27,17 @@ fn runtime() -> Runtime {
     builder.worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Has a consumer handle three records; gives what is in the table then, and the counts. `None`
+/// Has a consumer handle three records, each with a key of its own; gives what is in the table then, and the counts. `None`
 /// where there is no server.
 fn handled(
+    handler: impl AsyncFn(&Delivery<'_>, &mut SqlEffects) -> HandlerResult + Send + Sync + 'static,
+) -> Option<(Vec<(i64, i32)>, Counts)> {
+    handled_keys(["a", "b", "c"], handler)
+}
+
+/// The same with these keys. What is rejected goes to the dead letters.
+fn handled_keys(
+    keys: [&str; 3],
     handler: impl AsyncFn(&Delivery<'_>, &mut SqlEffects) -> HandlerResult + Send + Sync + 'static,
 ) -> Option<(Vec<(i64, i32)>, Counts)> {
     let server = shared::server()?;
@@ -40,10 +48,10 @@ fn handled(
     runtime.block_on(client.batch_execute(table)).unwrap();
     let broker = EmbeddedBroker::start().unwrap();
     broker.create_topic("orders", 1).unwrap();
-    for number in 0..RECORDS {
-        let id = number.to_string();
+    broker.create_topic("letters", 1).unwrap();
+    for key in keys {
         let record = Produced {
-            key: Some(id.as_bytes()),
+            key: Some(key.as_bytes()),
             ..Produced::default()
         };
         broker.produce("orders", &[record]).unwrap();
@@ -56,13 +64,14 @@ fn handled(
     let consumer = IdempotentConsumer::builder(kafka)
         .topics(["orders"])
         .key(key::record_key())
+        .dead_letter(DeadLetter::to_topic("letters"))
         .retry(RetryPolicy::exponential(5, none, none))
         .build(PostgresStore::connect(config).unwrap())
         .unwrap();
     let stop = CancellationToken::new();
     let counts = runtime.block_on(async {
         let (report, ()) = tokio::join!(consumer.run(handler, stop.clone()), async {
-            wait_for_marks(&client).await;
+            wait_for_the_end(&client).await;
             stop.cancel();
         });
         report.unwrap().counts
@@ -74,15 +83,15 @@ fn handled(
     Some((notes.collect(), counts))
 }
 
-async fn wait_for_marks(client: &Client) {
+async fn wait_for_the_end(client: &Client) {
     let begun = Instant::now();
     loop {
-        let count = "SELECT count(*) FROM idempotent_consumer.marks";
-        let count: i64 = client.query_one(count, &[]).await.unwrap().get(0);
-        if count == RECORDS {
+        let next = "SELECT coalesce(max(next), 0) FROM idempotent_consumer.partitions";
+        let next: i64 = client.query_one(next, &[]).await.unwrap().get(0);
+        if next == RECORDS {
             return;
         }
-        assert!(begun.elapsed() < DEADLINE, "{count} marks");
+        assert!(begun.elapsed() < DEADLINE, "the head is at {next}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -179,4 +188,20 @@ fn a_handler_that_sends_nothing_leaves_a_mark_all_the_same() {
     };
     assert_eq!(notes, [(0, 1), (2, 1)]);
     assert_eq!(counts.new, 3);
+}
+
+#[test]
+fn a_record_whose_key_went_to_the_dead_letters_is_tried_and_then_answers_for_it() {
+    let handled = handled_keys(["a", "a", "a"], async |record, sql| {
+        note(record, sql).await?;
+        if record.offset() == 0 {
+            return Err(HandlerError::reject("a letter"));
+        }
+        Ok(())
+    });
+    let Some((notes, counts)) = handled else {
+        return;
+    };
+    assert_eq!(notes, [(1, 1)]);
+    assert_eq!((counts.dead_lettered, counts.duplicate), (1, 1));
 }
