@@ -71,10 +71,10 @@ fn role() {
         .commit_within(Duration::from_millis(20))
         .build(store)
         .unwrap();
-    let (handled, death, to) = (AtomicUsize::new(0), orders.death, orders.to);
+    let (begun, death, to) = (AtomicUsize::new(0), orders.death, orders.to);
     let handler = async move |record: &Delivery<'_>, outbox: &mut Outbox| {
         outbox.send(Outgoing::copy_of(record, &to));
-        if death == Death::Handler(handled.fetch_add(1, Ordering::Relaxed)) {
+        if death == Death::Handler(begun.fetch_add(1, Ordering::Relaxed)) {
             std::process::abort();
         }
         Ok(())

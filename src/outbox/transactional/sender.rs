@@ -103,12 +103,12 @@ impl Sender {
                 .map(|(part, (next, _))| (part.name.clone(), *next))
                 .collect(),
         };
-        let moves = |(next, floor): &(NextOffset, Option<NextOffset>)| Some(*next) > *floor;
-        if load.records.is_empty() && !floors.iter().any(moves) {
+        let is_ahead = |(next, floor): &(NextOffset, Option<NextOffset>)| Some(*next) > *floor;
+        if load.records.is_empty() && !floors.iter().any(is_ahead) {
             return Ok(Ended::Committed);
         }
         let positions = load.positions.iter().zip(&floors);
-        let moved = positions.filter(|(_, floors)| moves(floors));
+        let moved = positions.filter(|(_, floors)| is_ahead(floors));
         let moved: Vec<_> = moved.map(|(position, _)| position).collect();
         let mut patience = Patience::new(closing, limit);
         let ended = self.try_commit(&load, &moved, &mut patience, limit)?;
@@ -188,7 +188,11 @@ impl Sender {
         while any(Standing::Unclear) && Instant::now() < end && patience.wait(LOOK_PAUSE) {}
         for (name, next) in moved {
             if is(Standing::Held, name) {
-                let committed = self.group.ask_committed(name)?;
+                let committed = self.group.ask_committed(name);
+                if let Err(error) = &committed {
+                    tracing::warn!(%error, "what came of a transaction is not known");
+                }
+                let committed = committed.ok()?;
                 if is(Standing::Held, name) {
                     return Some(committed >= Some(*next));
                 }
