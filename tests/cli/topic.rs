@@ -1,6 +1,7 @@
 //! `dedup topic` without a broker: its call, its settings, what can be asked of it while it waits,
 //! and how it ends. What it does with records is in `tests/topic/`.
 
+mod examples;
 mod pages;
 
 use std::fs;

@@ -158,6 +158,9 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("it has said:\n{}", self.said());
+        }
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();

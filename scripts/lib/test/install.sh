@@ -17,6 +17,7 @@ mount mount
 kill procps
 awk mawk
 git git
+systemd-analyze systemd
 '
 readonly ZLIB_PACKAGE=zlib1g-dev
 

@@ -19,7 +19,6 @@ struct State {
     partitions: usize,
     /// Since when a commit has been under way.
     committing: Option<Instant>,
-    failed: bool,
     draining: bool,
 }
 
@@ -41,10 +40,9 @@ impl Health {
         self.state().committing = Some(Instant::now());
     }
 
-    pub(super) fn commit_ends(&self, well: bool) {
-        let mut state = self.state();
-        state.committing = None;
-        state.failed |= !well;
+    /// However it ended: a failure that matters ends the program.
+    pub(super) fn commit_ends(&self) {
+        self.state().committing = None;
     }
 
     /// The end was asked for.
@@ -57,9 +55,6 @@ impl Health {
         let state = self.state();
         if state.draining {
             return Some("it is being stopped".to_owned());
-        }
-        if state.failed {
-            return Some("a commit failed".to_owned());
         }
         if state.partitions == 0 {
             return Some("no partition is assigned".to_owned());
@@ -84,19 +79,15 @@ mod tests {
         assert_eq!(health.unready(), None, "a commit is no reason");
         health.state().committing = Instant::now().checked_sub(STUCK + Duration::from_secs(5));
         assert!(health.unready().is_some_and(|why| why.contains("65 s")));
-        health.commit_ends(true);
+        health.commit_ends();
         assert_eq!(health.unready(), None);
         health.assigned(0);
         assert!(health.unready().is_some());
     }
 
     #[test]
-    fn neither_a_failed_commit_nor_the_end_is_ready() {
-        let (failed, ended) = (Health::default(), Health::default());
-        failed.assigned(1);
-        failed.commit_ends(false);
-        failed.commit_ends(true);
-        assert!(failed.unready().is_some());
+    fn the_end_is_not_ready() {
+        let ended = Health::default();
         ended.assigned(1);
         ended.draining();
         assert!(ended.unready().is_some());

@@ -80,7 +80,7 @@ impl<S: Store> Store for Watched<S> {
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         self.health.commit_begins();
         let committed = self.store.commit(units);
-        self.health.commit_ends(committed.is_ok());
+        self.health.commit_ends();
         committed
     }
 
