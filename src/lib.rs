@@ -29,3 +29,5 @@ pub use pipeline::{Claimed, Counts, Mismatch, Ordering, Pull, Report, Restore, R
 pub use record::{Coordinates, Headers, NextOffset, Record, TopicPartition};
 pub use retry::RetryPolicy;
 pub use source::{ClientConfig, SourceError};
+#[cfg(feature = "postgres")]
+pub use store::{SqlEffects, SqlError};

@@ -233,15 +233,16 @@ impl Engine {
                 .position(|(open, _)| open.partition() == partition);
             let Some(late) = late else { break };
             let ((open, _), unit) = (owners.remove(late), units.remove(late));
-            for entry in &unit.entries {
+            let since = open.close();
+            let keys = unit.entries.iter().map(|entry| entry.fingerprint);
+            for key in keys.chain(since) {
                 if shared.store.effects_in_commit() {
                     // Nothing of it has happened.
-                    shared.claims().release(&entry.fingerprint, open.holder());
+                    shared.claims().release(&key, open.holder());
                 } else {
-                    shared.claims().orphan(&entry.fingerprint, open.holder());
+                    shared.claims().orphan(&key, open.holder());
                 }
             }
-            drop(open.close());
             if units.is_empty() {
                 return told(Ok(Vec::new()));
             }

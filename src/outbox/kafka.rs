@@ -53,7 +53,7 @@ pub(super) struct Producer {
     timeout: Duration,
     group: Group,
     flight: Arc<Flight>,
-    producer: Arc<BaseProducer<Context>>,
+    client: Arc<BaseProducer<Context>>,
     ended: Arc<AtomicBool>,
     /// `None` once it is joined.
     poller: Option<JoinHandle<()>>,
@@ -91,13 +91,13 @@ impl Producer {
             timeout,
             group,
             flight,
-            producer,
+            client: producer,
             ended,
             poller: Some(poller),
         };
         let end = Instant::now() + limit;
         while !given_up() {
-            let Err(error) = this.producer.init_transactions(SLICE) else {
+            let Err(error) = this.client.init_transactions(SLICE) else {
                 return Ok(Some(this));
             };
             let message = error.to_string();
@@ -129,7 +129,7 @@ impl Wire for Producer {
     fn begin(&self) -> Result<(), Fault> {
         // Nothing is in flight: the transaction before ended with all its confirmations.
         *self.flight.state() = Confirmations::default();
-        let begun = self.producer.begin_transaction();
+        let begun = self.client.begin_transaction();
         begun.map_err(|error| self.fault(error))
     }
 
@@ -148,7 +148,7 @@ impl Wire for Producer {
         }
         self.flight.state().open += 1;
         loop {
-            let (error, again) = match self.producer.send(letter) {
+            let (error, again) = match self.client.send(letter) {
                 Ok(()) => return Ok(()),
                 Err(refused) => refused,
             };
@@ -173,7 +173,7 @@ impl Wire for Producer {
             list.add_partition_offset(name.topic(), name.partition(), at)
                 .map_err(|error| self.fault(error))?;
         }
-        self.producer
+        self.client
             .send_offsets_to_transaction(&list, member, self.timeout)
             .map_err(|error| self.fault(error))
     }
@@ -199,19 +199,19 @@ impl Wire for Producer {
         // The last confirmation counts as in flight until the poller has let go of it, and a commit
         // would wait for that with a pause that is longer than all the rest.
         let end = Instant::now() + SLICE;
-        while self.producer.in_flight_count() > 0 && Instant::now() < end {
+        while self.client.in_flight_count() > 0 && Instant::now() < end {
             std::thread::sleep(SPIN);
         }
         Ok(())
     }
 
     fn commit(&self) -> Result<(), Fault> {
-        let committed = self.producer.commit_transaction(SLICE);
+        let committed = self.client.commit_transaction(SLICE);
         committed.map_err(|error| self.fault(error))
     }
 
     fn abort(&self) -> Result<(), Fault> {
-        let aborted = self.producer.abort_transaction(SLICE);
+        let aborted = self.client.abort_transaction(SLICE);
         aborted.map_err(|error| self.fault(error))
     }
 }

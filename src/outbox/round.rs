@@ -4,18 +4,17 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::patience::Patience;
 use super::{OutboxError, Outgoing};
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::kafka::Standing;
 
-/// How long a step is waited for before it is asked for again.
 const UNCLEAR_PAUSE: Duration = Duration::from_millis(10);
 /// How long the group may leave it open what it has taken away: as long as the polling thread may
 /// need to be told.
-const UNCLEAR_MAX: Duration = Duration::from_secs(5);
+pub(super) const UNCLEAR_MAX: Duration = Duration::from_secs(5);
 
 /// Why a step failed, by what is to be done about it.
 #[derive(Debug)]
@@ -82,27 +81,48 @@ pub(super) enum Failure {
     /// Nobody has said whether it was committed.
     Unknown(String),
     Never(OutboxError),
-    /// `open` says that a transaction was open and is void now: the fence may be for its length.
     Fenced {
         message: String,
-        open: bool,
+        /// How long the transaction was open: the brokers fence whoever takes too long.
+        after: Duration,
+        /// A commit was asked for, and may have been carried out.
+        asked: bool,
     },
     Fatal(String),
     /// The consumer is gone.
     Gone,
 }
 
-impl Failure {
-    /// A commit that was asked for may have been carried out, whatever was answered, unless an abort
+/// How far a transaction has come.
+struct Progress {
+    begun: Instant,
+    /// A commit was asked for. It may have been carried out, whatever was answered, unless an abort
     /// succeeds.
-    fn after_commit(self, asked: bool) -> Self {
-        match self {
-            Self::Patience(message) | Self::Fatal(message) if asked => Self::Unknown(message),
-            Self::Fenced { message, open } => Self::Fenced {
-                message,
-                open: open && !asked,
-            },
-            failure => failure,
+    asked: bool,
+}
+
+impl Progress {
+    fn fenced(&self, message: String) -> Failure {
+        Failure::Fenced {
+            message,
+            after: self.begun.elapsed(),
+            asked: self.asked,
+        }
+    }
+
+    fn fatal(&self, message: String) -> Failure {
+        if self.asked {
+            Failure::Unknown(message)
+        } else {
+            Failure::Fatal(message)
+        }
+    }
+
+    fn impatient(&self, message: String) -> Failure {
+        if self.asked {
+            Failure::Unknown(message)
+        } else {
+            Failure::Patience(message)
         }
     }
 }
@@ -133,28 +153,30 @@ pub(super) fn commit<W: Wire>(
             }
             continue;
         }
-        let (fault, asked) = match attempt(wire, load, &member, patience) {
-            Ok(()) => match finish(wire, patience)? {
-                None => return Ok(Ended::Committed),
-                Some(fault) => (fault, true),
-            },
-            Err(fault) => (fault, false),
+        let mut progress = Progress {
+            begun: Instant::now(),
+            asked: false,
+        };
+        let fault = match attempt(wire, load, &member, patience) {
+            Ok(()) => {
+                progress.asked = true;
+                match finish(wire, patience, &progress)? {
+                    None => return Ok(Ended::Committed),
+                    Some(fault) => fault,
+                }
+            }
+            Err(fault) => fault,
         };
         let (message, never) = match fault {
-            Fault::Fenced(message) => {
-                return Err(Failure::Fenced {
-                    message,
-                    open: true,
-                });
-            }
-            Fault::Fatal(message) => return Err(Failure::Fatal(message)),
+            Fault::Fenced(message) => return Err(progress.fenced(message)),
+            Fault::Fatal(message) => return Err(progress.fatal(message)),
             Fault::Never(error) => (error.to_string(), Some(error)),
             Fault::Again(message) | Fault::Abort(message) | Fault::Member(message) => {
                 (message, None)
             }
         };
-        tracing::warn!(%message, "a transaction is aborted");
-        abort(wire, patience).map_err(|failure| failure.after_commit(asked))?;
+        tracing::warn!("a transaction is aborted: {message}");
+        abort(wire, patience, &progress)?;
         if let Some(error) = never {
             return Err(Failure::Never(error));
         }
@@ -180,7 +202,11 @@ fn attempt<W: Wire>(
 }
 
 /// Commits. `Some` where the transaction is void instead.
-fn finish<W: Wire>(wire: &W, patience: &Patience<'_>) -> Result<Option<Fault>, Failure> {
+fn finish<W: Wire>(
+    wire: &W,
+    patience: &Patience<'_>,
+    progress: &Progress,
+) -> Result<Option<Fault>, Failure> {
     loop {
         match wire.commit() {
             Ok(()) => return Ok(None),
@@ -188,37 +214,30 @@ fn finish<W: Wire>(wire: &W, patience: &Patience<'_>) -> Result<Option<Fault>, F
             // it was.
             Err(Fault::Again(message)) => {
                 if patience.left().is_zero() {
-                    return Err(Failure::Unknown(message));
+                    return Err(progress.impatient(message));
                 }
             }
-            // The request may have got through before.
-            Err(Fault::Fatal(message)) => return Err(Failure::Unknown(message)),
-            Err(Fault::Fenced(message)) => {
-                return Err(Failure::Fenced {
-                    message,
-                    open: false,
-                });
-            }
+            Err(Fault::Fatal(message)) => return Err(progress.fatal(message)),
+            Err(Fault::Fenced(message)) => return Err(progress.fenced(message)),
             Err(fault) => return Ok(Some(fault)),
         }
     }
 }
 
-fn abort<W: Wire>(wire: &W, patience: &mut Patience<'_>) -> Result<(), Failure> {
+fn abort<W: Wire>(
+    wire: &W,
+    patience: &mut Patience<'_>,
+    progress: &Progress,
+) -> Result<(), Failure> {
     loop {
         match wire.abort() {
             Ok(()) => return Ok(()),
-            Err(Fault::Fenced(message)) => {
-                return Err(Failure::Fenced {
-                    message,
-                    open: true,
-                });
-            }
-            Err(Fault::Fatal(message)) => return Err(Failure::Fatal(message)),
+            Err(Fault::Fenced(message)) => return Err(progress.fenced(message)),
+            Err(Fault::Fatal(message)) => return Err(progress.fatal(message)),
             Err(Fault::Never(error)) => return Err(Failure::Never(error)),
             Err(Fault::Again(message) | Fault::Abort(message) | Fault::Member(message)) => {
                 if !patience.pause() {
-                    return Err(Failure::Patience(message));
+                    return Err(progress.impatient(message));
                 }
             }
         }

@@ -100,7 +100,7 @@ impl<S: Store> Transactional<S> {
     pub fn over(store: S) -> Self {
         let mut bytes = [0; 16];
         let random_id = getrandom::fill(&mut bytes)
-            .map(|()| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+            .map(|()| format!("{:032x}", u128::from_be_bytes(bytes)))
             .map_err(|error| error.to_string());
         Self {
             inner: store,

@@ -40,7 +40,9 @@ pub use self::directory::{Copied, DirectoryStore, Engine, Inspection, PartitionS
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::forget::{Forget, Forgotten, Reopened};
 #[cfg(feature = "postgres")]
-pub use self::postgres::{Expired, PostgresOptions, PostgresStore, SqlEffects, SqlError};
+pub use self::postgres::{
+    Expired, PostgresOptions, PostgresStore, SqlEffects, SqlError, tokio_postgres,
+};
 #[cfg(feature = "redb")]
 pub use self::redb::{RedbOptions, RedbStore};
 #[cfg(feature = "sled")]

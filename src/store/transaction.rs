@@ -44,7 +44,8 @@ pub(crate) struct Claimed {
 pub(crate) trait Transaction<E> {
     /// Begins one and claims keys in it, in one statement: those that another owner has in an open
     /// transaction are waited for. Says for each whether it is claimed; one that is not has been
-    /// done since it was looked up. A mark that keeps nobody from handling the key (a dead letter of
+    /// done since it was looked up, or, where none is claimed, another has had one of them for
+    /// longer than is waited at once: they are to be looked up again. A mark that keeps nobody from handling the key (a dead letter of
     /// another record, a forgotten one) is taken over, and stays if the claim is given back.
     fn begin<'a>(&'a mut self, keys: &'a [Claimed]) -> Answer<'a, Vec<bool>>;
 

@@ -56,20 +56,17 @@ impl Postgres {
         Self::up(parent, &[], &[])
     }
 
-    /// The same, started by `wrapper`: a command that ends in running its arguments. `{dir}` in it
-    /// is the server's directory.
+    /// The same, started by `wrapper`: a command that ends in running its arguments.
     pub(crate) fn start_in(wrapper: &[&str]) -> Option<Self> {
         Self::up(std::process::id(), wrapper, &[])
     }
 
     fn up(parent: u32, wrapper: &[&str], settings: &[&str]) -> Option<Self> {
-        let parent_dir = TempDir::with_prefix("postgres-").expect("a temporary directory");
-        let path = parent_dir.path().to_str().expect("a path in UTF-8");
-        let wrapper: Vec<_> = wrapper.iter().map(|w| w.replace("{dir}", path)).collect();
-        let output = script(&wrapper)
+        let dir = TempDir::with_prefix("postgres-").expect("a temporary directory");
+        let output = script(wrapper)
             .args(["up", "--parent", &parent.to_string()])
             .arg("--dir")
-            .arg(parent_dir.path())
+            .arg(dir.path())
             .args(settings.iter().flat_map(|setting| ["--config", setting]))
             .output()
             .expect("scripts/postgres runs");
@@ -80,7 +77,7 @@ impl Postgres {
         }
         if !output.status.success() {
             // The message names a log in it.
-            let kept = parent_dir.keep();
+            let kept = dir.keep();
             panic!(
                 "scripts/postgres up failed (its directory {} is kept): {reason}",
                 kept.display()
@@ -89,7 +86,7 @@ impl Postgres {
         let config = parse(&output.stdout)["url"].parse();
         Some(Self {
             config: config.expect("the script prints a URL"),
-            dir: parent_dir,
+            dir,
             databases: AtomicU64::new(0),
         })
     }

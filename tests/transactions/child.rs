@@ -71,10 +71,10 @@ fn role() {
         .commit_within(Duration::from_millis(20))
         .build(store)
         .unwrap();
-    let (handled, death, to) = (AtomicUsize::new(0), orders.death, orders.to);
+    let (begun, death, to) = (AtomicUsize::new(0), orders.death, orders.to);
     let handler = async move |record: &Delivery<'_>, outbox: &mut Outbox| {
         outbox.send(Outgoing::copy_of(record, &to));
-        if death == Death::Handler(handled.fetch_add(1, Ordering::Relaxed)) {
+        if death == Death::Handler(begun.fetch_add(1, Ordering::Relaxed)) {
             std::process::abort();
         }
         Ok(())
@@ -107,6 +107,10 @@ impl Process {
     pub(crate) fn assert_running(&mut self) {
         let ended = self.0.try_wait().unwrap();
         assert!(ended.is_none(), "the child ended: {ended:?}");
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
     }
 
     /// SIGKILL.

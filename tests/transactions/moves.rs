@@ -11,7 +11,10 @@ use crate::member::{Member, builder, config_of};
 use crate::{broker, topics};
 
 const PARTITIONS: usize = 4;
-const KEYS: usize = 12_000;
+/// More than is sent before the members have moved.
+const KEYS_MAX: usize = 1_000_000;
+/// Between two bursts of a hundred.
+const PACE: Duration = Duration::from_millis(50);
 
 /// Members with stores of their own come and go while records keep coming.
 fn members_come_and_go(idea: &str, protocol: &[(&str, &str)]) {
@@ -19,7 +22,7 @@ fn members_come_and_go(idea: &str, protocol: &[(&str, &str)]) {
         return;
     };
     let (from, to) = topics::pair(&kafka, idea, i32::try_from(PARTITIONS).unwrap());
-    let feed = Feed::start(&kafka, &from, PARTITIONS, KEYS, Duration::from_millis(20));
+    let feed = Feed::start(&kafka, &from, PARTITIONS, KEYS_MAX, PACE);
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let start = |dir: &tempfile::TempDir| {
         let store = Transactional::over(SledStore::open(dir.path()).unwrap());
@@ -28,19 +31,19 @@ fn members_come_and_go(idea: &str, protocol: &[(&str, &str)]) {
     };
     let reached = || kafka.end_offsets(&to).iter().sum::<i64>();
     let more = |member: &Member, answers: i64| {
-        let wanted = (reached() + answers).min(i64::try_from(KEYS).unwrap());
+        let wanted = reached() + answers;
         member.wait_until("more answers", || reached() >= wanted);
     };
     let first = start(&one);
-    more(&first, 1_000);
+    more(&first, 500);
     let second = start(&two);
-    more(&second, 2_000);
-    first.stop();
     more(&second, 1_000);
+    first.stop();
+    more(&second, 500);
     let first = start(&one);
-    more(&first, 1_000);
+    more(&first, 500);
     second.stop();
-    let keys = feed.wait();
+    let keys = feed.stop();
     broker::wait_caught_up(&kafka, &from, &from);
     first.stop();
     topics::assert_once(&kafka, &to, &keys, PARTITIONS);
@@ -68,7 +71,7 @@ fn a_sleeper_wakes_up(idea: &str, protocol: &[(&str, &str)]) {
         return;
     };
     let (from, to) = topics::pair(&kafka, idea, i32::try_from(PARTITIONS).unwrap());
-    let feed = Feed::start(&kafka, &from, PARTITIONS, KEYS, Duration::from_millis(20));
+    let feed = Feed::start(&kafka, &from, PARTITIONS, KEYS_MAX, PACE);
     let dir = tempfile::tempdir().unwrap();
     let orders = |name: &str| {
         let mut settings = vec![
@@ -120,7 +123,7 @@ fn a_sleeper_wakes_up(idea: &str, protocol: &[(&str, &str)]) {
         });
         sleeper.signal("CONT");
     }
-    let keys = feed.wait();
+    let keys = feed.stop();
     broker::wait_caught_up(&kafka, &from, &from);
     one.stop();
     two.stop();

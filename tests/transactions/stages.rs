@@ -42,9 +42,15 @@ fn dies_by_itself(idea: &str, death: Death) {
     let (from, to) = topics::pair(&kafka, idea, 1);
     let dir = tempfile::tempdir().unwrap();
     let keys: Vec<_> = (0..KEYS).map(|number| format!("key-{number}")).collect();
-    feed::produce(&kafka, &from, 0, &keys);
+    let (early, late) = keys.split_at(KEYS / 2);
+    feed::produce(&kafka, &from, 0, early);
     let start = |death| child::start(&orders(kafka.bootstrap(), &from, &to, dir.path(), death));
-    start(death).wait_for_death();
+    let mut process = start(death);
+    broker::wait_for("a commit, or the death before", || {
+        process.has_ended() || broker::committed(&kafka, &from, &from) == [Some(50)]
+    });
+    feed::produce(&kafka, &from, 0, late);
+    process.wait_for_death();
     let process = start(Death::Outside);
     broker::wait_caught_up(&kafka, &from, &from);
     process.stop();

@@ -99,12 +99,12 @@ pub(crate) fn pair(kafka: &SharedBroker, idea: &str, partitions: i32) -> (String
 pub(crate) fn assert_once(kafka: &Kafka, topic: &str, keys: &[String], partitions: usize) {
     let found = read(kafka, topic, Reader::Committed);
     let mut times: BTreeMap<_, usize> = keys.iter().map(|key| (key.clone(), 0)).collect();
-    let mut last = BTreeMap::new();
+    let mut newest = BTreeMap::new();
     for one in &found {
         let key = one.key.clone().unwrap();
         *times.get_mut(&key).expect("a key that was sent") += 1;
         let number: usize = key.trim_start_matches("key-").parse().unwrap();
-        let before = last.insert((one.partition, number % partitions), number);
+        let before = newest.insert((one.partition, number % partitions), number);
         assert!(before < Some(number), "{key} behind {before:?}");
     }
     let count = |wanted: fn(usize) -> bool| {
@@ -112,13 +112,13 @@ pub(crate) fn assert_once(kafka: &Kafka, topic: &str, keys: &[String], partition
         keys.map(|(key, times)| format!("{key}: {times}"))
             .collect::<Vec<_>>()
     };
-    let (lost, twice) = (count(|times| times == 0), count(|times| times > 1));
+    let (missing, twice) = (count(|times| times == 0), count(|times| times > 1));
     assert!(
-        lost.is_empty() && twice.is_empty(),
+        missing.is_empty() && twice.is_empty(),
         "of {} keys {} lost, first {:?}, {} repeated, first {:?}",
         keys.len(),
-        lost.len(),
-        lost.first(),
+        missing.len(),
+        missing.first(),
         twice.len(),
         twice.first()
     );

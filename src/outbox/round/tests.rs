@@ -154,16 +154,16 @@ fn whether_a_commit_was_carried_out_is_unknown_where_the_client_died_of_it_or_of
 fn a_fence_ends_it_and_says_whether_something_may_have_been_committed() {
     let fence = || Fault::Fenced("other".into());
     for (faults, expected) in [
-        (vec![("confirmed", fence())], true),
-        (vec![("offsets", void()), ("abort", fence())], true),
-        (vec![("commit", fence())], false),
-        (vec![("commit", void()), ("abort", fence())], false),
+        (vec![("confirmed", fence())], false),
+        (vec![("offsets", void()), ("abort", fence())], false),
+        (vec![("commit", fence())], true),
+        (vec![("commit", void()), ("abort", fence())], true),
     ] {
         let (ended, _) = run(faults);
-        let Err(Failure::Fenced { open, .. }) = ended else {
+        let Err(Failure::Fenced { asked, .. }) = ended else {
             panic!("{ended:?}")
         };
-        assert_eq!(open, expected);
+        assert_eq!(asked, expected);
     }
 }
 

@@ -9,8 +9,10 @@ use crate::outbox::round::{self, Ended, Failure, Load};
 use crate::outbox::{OutboxError, Outgoing};
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::ClientConfig;
-use crate::source::kafka::Group;
+use crate::source::kafka::{Group, Standing};
 use crate::store::PartitionId;
+
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// One partition's part of a transaction.
 pub(super) struct Part<'a> {
@@ -101,12 +103,15 @@ impl Sender {
                 .map(|(part, (next, _))| (part.name.clone(), *next))
                 .collect(),
         };
-        let moves = floors.iter().any(|(next, floor)| Some(*next) > *floor);
-        if load.records.is_empty() && !moves {
+        let is_ahead = |(next, floor): &(NextOffset, Option<NextOffset>)| Some(*next) > *floor;
+        if load.records.is_empty() && !floors.iter().any(is_ahead) {
             return Ok(Ended::Committed);
         }
+        let positions = load.positions.iter().zip(&floors);
+        let moved = positions.filter(|(_, floors)| is_ahead(floors));
+        let moved: Vec<_> = moved.map(|(position, _)| position).collect();
         let mut patience = Patience::new(closing, limit);
-        let ended = self.try_commit(&load, &mut patience, limit)?;
+        let ended = self.try_commit(&load, &moved, &mut patience, limit)?;
         if matches!(ended, Ended::Committed) {
             for (part, (next, _)) in parts.iter().zip(floors) {
                 self.sent.insert(part.id, next);
@@ -118,6 +123,7 @@ impl Sender {
     fn try_commit(
         &mut self,
         load: &Load<'_>,
+        moved: &[&(TopicPartition, NextOffset)],
         patience: &mut Patience<'_>,
         limit: Duration,
     ) -> Result<Ended, OutboxError> {
@@ -126,27 +132,74 @@ impl Sender {
                 let left = patience.left();
                 self.producer = self.make(left, &|| patience.left().is_zero())?;
                 if self.producer.is_none() {
-                    return Err(self.error(Failure::Patience("no new producer".into()), limit));
+                    let failure = Failure::Patience("no new producer came about".to_owned());
+                    return Err(self.error(failure, limit));
                 }
                 continue;
             };
-            let begun = Instant::now();
-            match round::commit(producer, load, patience) {
+            let (message, asked) = match round::commit(producer, load, patience) {
                 Ok(ended) => return Ok(ended),
-                Err(Failure::Fenced { message, open })
-                    if open && begun.elapsed() >= self.timeout =>
-                {
-                    // The fence of the coordinator's clock, not another producer's: this process
-                    // was stopped, or the brokers were slow.
-                    tracing::warn!(%message, "the transaction took too long; a new producer is made");
-                    self.producer = None;
-                    if !patience.pause() {
-                        return Err(self.error(Failure::Patience(message), limit));
-                    }
-                }
+                // The fence of the coordinator's clock, not another producer's: this process was
+                // stopped, or the brokers were slow.
+                Err(Failure::Fenced {
+                    message,
+                    after,
+                    asked,
+                }) if after >= self.timeout => (message, asked),
                 Err(failure) => return Err(self.error(failure, limit)),
+            };
+            tracing::warn!("a transaction took too long, and a new producer is made: {message}");
+            self.producer = None;
+            if !patience.pause() {
+                let failure = if asked {
+                    Failure::Unknown
+                } else {
+                    Failure::Patience
+                };
+                return Err(self.error(failure(message), limit));
+            }
+            if asked {
+                // First the new producer, which ends what the old one has left open.
+                self.producer = self.make(patience.left(), &|| patience.left().is_zero())?;
+                match self.look(load, moved, patience) {
+                    Some(true) => return Ok(Ended::Committed),
+                    Some(false) => {}
+                    None => return Err(self.error(Failure::Unknown(message), limit)),
+                }
             }
         }
+    }
+
+    /// Whether the last transaction was committed, by the positions that it moved; `None` where that
+    /// is not known.
+    ///
+    /// Only a partition that is this member's afterwards can tell, since then nobody else can have
+    /// moved it: nothing is leased while a commit is under way.
+    fn look(
+        &self,
+        load: &Load<'_>,
+        moved: &[&(TopicPartition, NextOffset)],
+        patience: &Patience<'_>,
+    ) -> Option<bool> {
+        self.producer.as_ref()?;
+        let end = Instant::now() + round::UNCLEAR_MAX;
+        let is = |standing, name: &TopicPartition| self.group.standing(name) == standing;
+        let any = |standing| load.positions.iter().any(|(name, _)| is(standing, name));
+        while any(Standing::Unclear) && Instant::now() < end && patience.wait(LOOK_PAUSE) {}
+        for (name, next) in moved {
+            if is(Standing::Held, name) {
+                let committed = self.group.ask_committed(name);
+                if let Err(error) = &committed {
+                    tracing::warn!(%error, "what came of a transaction is not known");
+                }
+                let committed = committed.ok()?;
+                if is(Standing::Held, name) {
+                    return Some(committed >= Some(*next));
+                }
+            }
+        }
+        // Where all are others' now, nothing of it is marked or sent again here.
+        (!any(Standing::Held)).then_some(false)
     }
 
     fn error(&self, failure: Failure, limit: Duration) -> OutboxError {

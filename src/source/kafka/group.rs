@@ -4,9 +4,13 @@
 use std::sync::{Arc, Weak};
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
+use rdkafka::error::KafkaError;
+use rdkafka::topic_partition_list::TopicPartitionList;
 
-use super::context::Context;
+use super::context::{Context, offered};
+use super::patience::patiently;
 use crate::record::{NextOffset, TopicPartition};
+use crate::source::SourceError;
 
 /// Whether a partition is this member's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,5 +65,22 @@ impl Group {
     pub(crate) fn committed(&self, partition: &TopicPartition) -> Option<NextOffset> {
         let consumer = self.consumer.upgrade()?;
         consumer.client().context().committed(partition)
+    }
+
+    /// What the group has committed by now, behind all transactions that were open.
+    pub(crate) fn ask_committed(
+        &self,
+        partition: &TopicPartition,
+    ) -> Result<Option<NextOffset>, SourceError> {
+        let gone = KafkaError::Canceled;
+        let failed = SourceError::client("asking for the group's offsets");
+        let consumer = self.consumer.upgrade();
+        let answer = consumer.ok_or(gone).and_then(|consumer| {
+            let mut list = TopicPartitionList::new();
+            list.add_partition(partition.topic(), partition.partition());
+            patiently(|| offered(&consumer, &list))
+        });
+        let answer = answer.map_err(failed)?;
+        Ok(answer.first().and_then(|offered| offered.committed))
     }
 }

@@ -49,8 +49,10 @@ impl From<Failure> for TransactionError {
 /// Whether the same work may succeed later, on this connection or on another.
 pub(super) fn is_transient(error: &tokio_postgres::Error) -> bool {
     let Some(state) = error.code() else {
-        let is_io = error.source().is_some_and(|cause| cause.is::<io::Error>());
-        return error.is_closed() || is_io;
+        let cause = error
+            .source()
+            .and_then(|cause| cause.downcast_ref::<io::Error>());
+        return error.is_closed() || cause.is_some();
     };
     let others = [
         SqlState::LOCK_NOT_AVAILABLE,

@@ -1,5 +1,6 @@
 //! Marks beside the user's own tables: a store in PostgreSQL, for a whole group together.
 
+mod claims;
 mod connect;
 mod effects;
 mod error;
@@ -24,6 +25,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The client, whose types stand in this store's face.
+pub use tokio_postgres;
 use tokio_postgres::Config;
 
 use self::connect::{Dial, place};

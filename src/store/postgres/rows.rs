@@ -99,7 +99,12 @@ pub(super) fn id_sql(id: PartitionId) -> i32 {
 
 /// A digest's bits in a column that has a sign.
 pub(super) fn digest_sql(digest: u64) -> i64 {
-    digest.cast_signed()
+    i64::from_ne_bytes(digest.to_ne_bytes())
+}
+
+fn digest(row: &Row, at: usize, name: &'static str) -> Result<u64, Foreign> {
+    let number: i64 = get(row, at, name)?;
+    Ok(u64::from_ne_bytes(number.to_ne_bytes()))
 }
 
 fn anchor(row: &Row, at: usize) -> Result<Option<Anchor>, Foreign> {
@@ -107,11 +112,10 @@ fn anchor(row: &Row, at: usize) -> Result<Option<Anchor>, Foreign> {
     let Some(offset) = offset else {
         return Ok(None);
     };
-    let digest: i64 = get(row, at + 2, "anchor_digest")?;
     Ok(Some(Anchor {
         offset,
         timestamp_ms: get(row, at + 1, "anchor_timestamp_ms")?,
-        digest: digest.cast_unsigned(),
+        digest: digest(row, at + 2, "anchor_digest")?,
     }))
 }
 
@@ -179,11 +183,10 @@ pub(super) fn fingerprint(bytes: &[u8]) -> Result<Fingerprint, Foreign> {
 /// A row of `marks`, with its key.
 pub(super) fn mark(row: &Row) -> Result<(Fingerprint, Mark), Foreign> {
     let flags: i16 = get(row, 4, "flags")?;
-    let digest: i64 = get(row, 3, "value_digest")?;
     let mark = Mark {
         id: id_of(get(row, 1, "partition")?)?,
         offset: get(row, 2, "record_offset")?,
-        value_digest: digest.cast_unsigned(),
+        value_digest: digest(row, 3, "value_digest")?,
         has_result: get(row, 5, "result")?,
         dead_lettered: flags & DEAD_LETTERED != 0,
         forgotten: flags & FORGOTTEN != 0,
@@ -293,13 +296,12 @@ pub(super) fn entries(keys_in_order: &[u8], rows: &[Row]) -> Result<Vec<Entry>, 
     let mut found = HashMap::with_capacity(rows.len());
     for row in rows {
         let key = fingerprint(get(row, 0, "fingerprint")?)?;
-        let digest: i64 = get(row, 2, "value_digest")?;
         let flags: i16 = get(row, 3, "flags")?;
         let result: Option<Vec<u8>> = get(row, 4, "result")?;
         let entry = Entry {
             fingerprint: key,
             offset: get(row, 1, "record_offset")?,
-            value_digest: digest.cast_unsigned(),
+            value_digest: digest(row, 2, "value_digest")?,
             result: result.map(Into::into),
             dead_lettered: flags & DEAD_LETTERED != 0,
             forgotten: flags & FORGOTTEN != 0,

@@ -1,19 +1,19 @@
 //! The transactions of one lease.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::future::try_join3;
+use tokio_postgres::error::SqlState;
 
+use super::claims::{Columns, Open};
 use super::connect::Conn;
 use super::effects::{SqlEffects, Unkept};
 use super::error::Failure;
-use super::marks::Marks;
 use super::rows;
 use super::shared::Shared;
 use super::write::{BEGIN, GONE, check};
-use crate::key::Fingerprint;
 use crate::record::TopicPartition;
+use crate::store::partitions::NEVER_LEASED;
 use crate::store::transaction::{Answer, Claimed, Transaction, TransactionError};
 use crate::store::{CommitUnit, Lease, StoreError};
 
@@ -28,15 +28,6 @@ pub(super) struct LeaseTransaction {
     open: Option<Open>,
     /// Whether the connection may have a transaction, also where a call was not waited for.
     under_way: bool,
-}
-
-/// The transaction under way.
-struct Open {
-    /// The number that the server gave it: nothing is committed in any other.
-    number: String,
-    token: i64,
-    /// The claims that are rows of its own. Of the others the rows are only locked.
-    fresh: Vec<Claimed>,
 }
 
 impl LeaseTransaction {
@@ -62,9 +53,13 @@ impl LeaseTransaction {
         self.under_way = true;
         let begun = self.claim(&conn, keys, token).await;
         match begun {
-            Ok((open, claimed)) => {
+            Ok(Some((open, claimed))) => {
                 self.open = Some(open);
                 Ok(claimed)
+            }
+            Ok(None) => {
+                self.abandon(&conn).await;
+                Ok(vec![false; keys.len()])
             }
             Err(error) => {
                 self.abandon(&conn).await;
@@ -89,12 +84,13 @@ impl LeaseTransaction {
         }
     }
 
+    /// `None` where one of the keys is in another's hands for longer than is waited.
     async fn claim(
         &self,
         conn: &Conn,
         keys: &[Claimed],
         token: i64,
-    ) -> Result<(Open, Vec<bool>), TransactionError> {
+    ) -> Result<Option<(Open, Vec<bool>)>, TransactionError> {
         let shared = &self.shared;
         let failed = |error| shared.failure(CLAIMING, &error);
         let claim = conn.prepared(&shared.sql.claim).await.map_err(failed)?;
@@ -109,47 +105,25 @@ impl LeaseTransaction {
             &columns.digests,
             &columns.over_restored,
         );
-        let (_, claimed, now) = try_join3(
+        let answers = try_join3(
             client.batch_execute(BEGIN),
             client.query(&claim, &[fingerprints, offsets, digests, over, &id, &token]),
             client.query_opt(&epoch, &[&id]),
         )
-        .await
-        .map_err(failed)?;
-        let foreign = |foreign: rows::Foreign| foreign.failure(&shared.place);
-        let Some(now) = now else {
-            return Err(Failure::lasting(StoreError::Misused(
-                crate::store::partitions::NEVER_LEASED,
-            ))
-            .into());
+        .await;
+        let ((), claimed, now) = match answers {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => return Ok(None),
+            answers => answers.map_err(failed)?,
         };
+        let foreign = |foreign: rows::Foreign| foreign.failure(&shared.place);
+        let never_leased = || Failure::lasting(StoreError::Misused(NEVER_LEASED));
+        let now = now.ok_or_else(never_leased)?;
         let (newest, number) = rows::epoch(&now).map_err(foreign)?;
         if newest != self.lease.epoch {
             return Err(TransactionError::Failed(self.fenced(newest)));
         }
-        let mut won = HashSet::with_capacity(claimed.len());
-        let mut fresh = HashSet::with_capacity(claimed.len());
-        for row in &claimed {
-            let (key, of) = rows::claim(row).map_err(foreign)?;
-            won.insert(key);
-            if of == token {
-                fresh.insert(key);
-            }
-        }
-        // A key that is asked for twice is the first one's.
-        let answers = keys.iter().map(|key| won.remove(&key.fingerprint));
-        let answers: Vec<bool> = answers.collect();
-        let claims = keys.iter().zip(&answers).filter(|(_, won)| **won);
-        let fresh = claims
-            .map(|(claim, _)| *claim)
-            .filter(|claim| fresh.contains(&claim.fingerprint))
-            .collect();
-        let open = Open {
-            number,
-            token,
-            fresh,
-        };
-        Ok((open, answers))
+        let open = Open::new(number, token, keys, &claimed);
+        Ok(Some(open.map_err(foreign)?))
     }
 
     fn fenced(&self, newest: u32) -> StoreError {
@@ -187,7 +161,7 @@ impl LeaseTransaction {
         let shared = &self.shared;
         check(std::slice::from_ref(unit)).map_err(TransactionError::Failed)?;
         let (marks, given_back) = open.sort_out(unit);
-        let (_, (), kept) = try_join3(
+        let ((), (), kept) = try_join3(
             self.give_back(conn, &given_back, open.token),
             shared.put(conn, &marks),
             shared.advance(conn, unit, open.token, Some(&open.number)),
@@ -239,65 +213,6 @@ impl LeaseTransaction {
 }
 
 const NO_TRANSACTION: StoreError = StoreError::Misused("no transaction has been begun");
-
-impl Open {
-    /// The marks that are not yet what the unit says, and the claims that it does not have.
-    fn sort_out<'a>(&'a self, unit: &'a CommitUnit) -> (Marks<'a>, Vec<&'a [u8]>) {
-        let as_claimed: HashSet<(Fingerprint, i64, u64)> = self
-            .fresh
-            .iter()
-            .map(|claim| (claim.fingerprint, claim.offset, claim.value_digest))
-            .collect();
-        let mut marks = Marks::default();
-        let mut kept = HashSet::with_capacity(unit.entries.len());
-        let mut standing = HashSet::new();
-        for entry in &unit.entries {
-            kept.insert(entry.fingerprint);
-            let claim = (entry.fingerprint, entry.offset, entry.value_digest);
-            let plain = entry.result.is_none() && rows::flags_sql(entry) == 0;
-            if plain && as_claimed.contains(&claim) {
-                standing.insert(entry.fingerprint);
-            } else if !standing.contains(&entry.fingerprint) {
-                marks.add(unit.id, self.token, entry);
-            }
-        }
-        let given_back = self.fresh.iter();
-        let given_back = given_back
-            .filter(|claim| !kept.contains(&claim.fingerprint))
-            .map(|claim| &claim.fingerprint.as_bytes()[..])
-            .collect();
-        (marks, given_back)
-    }
-}
-
-/// Keys as the columns of one statement, each once.
-#[derive(Default)]
-struct Columns<'a> {
-    fingerprints: Vec<&'a [u8]>,
-    offsets: Vec<i64>,
-    digests: Vec<i64>,
-    over_restored: Vec<&'a [u8]>,
-}
-
-impl<'a> Columns<'a> {
-    fn new(keys: &'a [Claimed]) -> Self {
-        let mut columns = Self::default();
-        let mut seen = HashSet::with_capacity(keys.len());
-        for key in keys {
-            let bytes: &[u8] = key.fingerprint.as_bytes();
-            if !seen.insert(bytes) {
-                continue;
-            }
-            columns.fingerprints.push(bytes);
-            columns.offsets.push(key.offset);
-            columns.digests.push(rows::digest_sql(key.value_digest));
-            if key.over_restored {
-                columns.over_restored.push(bytes);
-            }
-        }
-        columns
-    }
-}
 
 impl Transaction<SqlEffects> for LeaseTransaction {
     fn begin<'a>(&'a mut self, keys: &'a [Claimed]) -> Answer<'a, Vec<bool>> {

@@ -3,27 +3,28 @@
 use super::{refused, said, store};
 use crate::support::{Lab, run};
 
+const COPIES: [(&[&str], &str); 10] = [
+    (&["copy"], "--from is missing"),
+    (&["copy", "--from=seen"], "--to is missing"),
+    (&["copy", "--from=seen", "--to=new"], "sled:DIR or redb:DIR"),
+    (
+        &["copy", "--from=seen", "--to=redis:new"],
+        "sled:DIR or redb:DIR",
+    ),
+    (&["copy", "--from=seen", "--to=sled:"], "directory"),
+    (&["copy", "--from=", "--to=sled:new"], "directory"),
+    (&["copy", "seen", "--to=sled:new"], "nothing else"),
+    (
+        &["copy", "--from=a", "--to=sled:b", "--all"],
+        "nothing else",
+    ),
+    (&["copy", "--from=a", "--from=b"], "--from is given twice"),
+    (&["show", "seen", "--to=sled:b"], "for copy"),
+];
+
 #[test]
 fn a_wrong_call_is_code_2_and_says_what_is_wrong() {
     let lab = Lab::new();
-    let copies: [(&[&str], &str); 10] = [
-        (&["copy"], "--from is missing"),
-        (&["copy", "--from=seen"], "--to is missing"),
-        (&["copy", "--from=seen", "--to=new"], "sled:DIR or redb:DIR"),
-        (
-            &["copy", "--from=seen", "--to=redis:new"],
-            "sled:DIR or redb:DIR",
-        ),
-        (&["copy", "--from=seen", "--to=sled:"], "directory"),
-        (&["copy", "--from=", "--to=sled:new"], "directory"),
-        (&["copy", "seen", "--to=sled:new"], "nothing else"),
-        (
-            &["copy", "--from=a", "--to=sled:b", "--all"],
-            "nothing else",
-        ),
-        (&["copy", "--from=a", "--from=b"], "--from is given twice"),
-        (&["show", "seen", "--to=sled:b"], "for copy"),
-    ];
     let rows: [(&[&str], &str); 18] = [
         (&[], "show, forget or copy"),
         (&["list", "seen"], "show, forget or copy"),
@@ -77,7 +78,7 @@ fn a_wrong_call_is_code_2_and_says_what_is_wrong() {
         (&["forget", "seen", "--topic=o", "--key-hex=+f"], "'+f'"),
         (&["forget", "seen", "--topic=o", "--force"], "--force"),
     ];
-    for (args, named) in rows.into_iter().chain(copies) {
+    for (args, named) in rows.into_iter().chain(COPIES) {
         let finished = run(&mut store(&lab, args), "");
         refused(&finished, 2, &[named]);
         assert!(

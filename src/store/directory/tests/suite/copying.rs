@@ -60,7 +60,7 @@ fn leases<E: Engine>(store: &DirectoryStore<E>) -> [Lease; 4] {
 }
 
 /// The files that are no engine's, and what is in the engine.
-fn content(path: &Path) -> (Vec<Vec<u8>>, Vec<(Vec<u8>, Vec<u8>)>) {
+fn content(path: &Path) -> (Vec<Vec<u8>>, Records) {
     let files = [Kept::paths(path).stamp, Kept::paths(path).high_water];
     let files = files.map(|path| fs::read(path).unwrap());
     let raw = Raw::open(path);
@@ -186,10 +186,11 @@ fn compared_after(change: impl Fn(&Path)) -> Result<(), StoreError> {
     copy::compare(&source, &copied)
 }
 
+type Change = fn(&other::Kept);
+
 #[test]
 fn whatever_differs_is_found() {
     compared_after(|_| ()).unwrap();
-    type Change = fn(&other::Kept);
     let on_store: [Change; 4] = [
         |store| assert!(store.lease(&orders(0)).is_ok()),
         |store| store.release(&store.lease(&orders(3)).unwrap()).unwrap(),

@@ -60,8 +60,9 @@ fn a_filler_that_is_gone_from_the_middle_is_missed() {
     store.commit(&[unit(&lease, 10, 12)]).unwrap();
     drop(store);
     let db = Raw::open(parent.path());
-    let keys = db.records().into_iter().map(|(key, _)| key);
-    db.remove(&keys.filter(|key| key.len() == 16).last().unwrap());
+    let mut keys = db.records().into_iter().map(|(key, _)| key);
+    let filler = keys.rfind(|key| key.len() == 16);
+    db.remove(&filler.unwrap());
     db.close();
     let text = refusal(parent.path(), Durability::Process).to_string();
     assert!(text.contains("follows step 1 at 10, not 0"), "{text}");

@@ -25,6 +25,9 @@ use crate::store::{
     CommitUnit, Durability, Gaps, Lease, Mark, Owner, PartitionId, Place, Store, StoreError, format,
 };
 
+/// What an engine holds.
+type Records = Vec<(Vec<u8>, Vec<u8>)>;
+
 fn owner() -> Owner {
     Owner {
         group: "ship-svc".into(),

@@ -3,8 +3,6 @@
 
 use super::*;
 
-type Records = Vec<(Vec<u8>, Vec<u8>)>;
-
 /// Tampers with a good store of two partitions with five records each (0 to 4 and 5 to 9) and
 /// expects a refusal that says `what`, now and at the next try.
 fn refused_after(tamper: impl Fn(&Raw, &Records), what: &str) {
@@ -70,11 +68,15 @@ fn the_last_record_of_a_partition_removed() {
 #[test]
 fn every_record_of_a_partition_removed() {
     let remove = |db: &Raw, records: &Records| {
-        records[..5].iter().for_each(|(key, _)| db.remove(key));
+        for (key, _) in &records[..5] {
+            db.remove(key);
+        }
     };
     refused_after(remove, "ends at offset 0");
     let clear = |db: &Raw, records: &Records| {
-        records.iter().for_each(|(key, _)| db.remove(key));
+        for (key, _) in records {
+            db.remove(key);
+        }
     };
     refused_after(clear, "ends at offset 0");
 }
