@@ -180,6 +180,10 @@ pub(super) fn fingerprint(bytes: &[u8]) -> Result<Fingerprint, Foreign> {
     Ok(Fingerprint(bytes))
 }
 
+pub(super) fn retained_from(row: &Row) -> Result<NextOffset, Foreign> {
+    position(get(row, 0, "retained_from")?, "retained_from")
+}
+
 /// A row of `marks`, with its key.
 pub(super) fn mark(row: &Row) -> Result<(Fingerprint, Mark), Foreign> {
     let flags: i16 = get(row, 4, "flags")?;
