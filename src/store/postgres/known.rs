@@ -68,6 +68,18 @@ impl Known {
         }
     }
 
+    pub(super) fn restore_until(&self, id: PartitionId) -> NextOffset {
+        let kept = self.get(id);
+        kept.map_or(NextOffset::ZERO, |kept| kept.restore_until)
+    }
+
+    /// Keys below are only read from now on.
+    pub(super) fn restores(&mut self, id: PartitionId, until: NextOffset) {
+        if let Some(kept) = self.0.get_mut(id.0 as usize) {
+            kept.restore_until = kept.restore_until.max(until);
+        }
+    }
+
     pub(super) fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {
         let each = self.0.iter().map(|kept| &kept.partition);
         each.map(|one| (one.name.clone(), one.head)).collect()
@@ -96,6 +108,7 @@ mod tests {
                 gaps: Gaps::default(),
             },
             retained_from: NextOffset::ZERO,
+            restore_until: NextOffset::ZERO,
         }
     }
 

@@ -202,6 +202,15 @@ impl Store for PostgresStore {
         }
     }
 
+    /// As this store's lease has read it, or has kept it since: nobody else changes it meanwhile.
+    fn restore_until(&self, id: PartitionId) -> NextOffset {
+        self.shared.known().restore_until(id)
+    }
+
+    fn restores(&self, lease: &Lease, until: NextOffset) -> Result<(), StoreError> {
+        self.run(self.shared().restores(*lease, until))
+    }
+
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         if !mark.has_result {
             return Ok(None);

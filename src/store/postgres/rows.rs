@@ -52,6 +52,7 @@ pub(super) struct Kept {
     pub(super) id: PartitionId,
     pub(super) partition: Partition,
     pub(super) retained_from: NextOffset,
+    pub(super) restore_until: NextOffset,
 }
 
 /// What a row holds that this crate never wrote.
@@ -172,6 +173,7 @@ pub(super) fn partition(row: &Row) -> Result<Kept, Foreign> {
             gaps: gaps(&numbers)?,
         },
         retained_from: position(get(row, 12, "retained_from")?, "retained_from")?,
+        restore_until: position(get(row, 13, "restore_until")?, "restore_until")?,
     })
 }
 
