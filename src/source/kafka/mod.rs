@@ -27,6 +27,7 @@ use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::{Group, Standing};
 pub(crate) use self::understood::not_understood;
+use self::understood::without_secrets;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;
@@ -66,6 +67,7 @@ impl KafkaSource {
         }
         let consumer: BaseConsumer<Context> = config
             .create_with_context(Context::new(latest))
+            .map_err(without_secrets)
             .map_err(SourceError::client("making the Kafka client"))?;
         let consumer = Arc::new(consumer);
         let commits = Commits::new(Arc::clone(&consumer))

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 
+use idempotent_consumer::audit::is_secret;
 use lexopt::Arg::{Long, Short};
 
-use super::settings::{NAMES, is_secret};
+use super::settings::{NAMES, is_name};
 use crate::error::Error;
 
 pub(crate) const HELP: &str = "\
@@ -136,8 +137,11 @@ impl Typed {
         let pair = pair
             .into_string()
             .map_err(|_| wrong("what stands behind -X is not UTF-8"))?;
-        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(wrong(&format!("-X takes NAME=VALUE, not '{pair}'")));
+        // Not shown: what is not understood may hold a password.
+        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
+            return Err(wrong(
+                "-X takes NAME=VALUE, with the name of a setting as librdkafka spells it",
+            ));
         };
         if is_secret(name) {
             return Err(wrong(&format!(
