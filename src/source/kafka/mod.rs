@@ -143,6 +143,7 @@ impl KafkaSource {
             return Err(fatal(code, message));
         }
         match error.rdkafka_error_code() {
+            Some(code @ RDKafkaErrorCode::FencedInstanceId) => Err(fatal(code, error.to_string())),
             // The group may still get the topic; but nobody would notice a misspelt name.
             Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
                 tracing::warn!(%error, topics = ?self.topics, "a subscribed topic does not exist");
@@ -152,7 +153,6 @@ impl KafkaSource {
                 RDKafkaErrorCode::TopicAuthorizationFailed
                 | RDKafkaErrorCode::GroupAuthorizationFailed
                 | RDKafkaErrorCode::SaslAuthenticationFailed
-                | RDKafkaErrorCode::FencedInstanceId
                 | RDKafkaErrorCode::UnsupportedVersion,
             ) => Err(SourceError::Fatal {
                 message: error.to_string(),
@@ -169,15 +169,12 @@ impl KafkaSource {
 }
 
 fn fatal(code: RDKafkaErrorCode, message: String) -> SourceError {
-    let remedy = match code {
-        RDKafkaErrorCode::FencedInstanceId => {
-            "another instance joined with the same group.instance.id: give each its own"
-        }
-        _ => "start again once its cause is mended",
-    };
-    SourceError::Fatal {
-        message,
-        remedy: remedy.to_owned(),
+    match code {
+        RDKafkaErrorCode::FencedInstanceId => SourceError::InstanceFenced { message },
+        _ => SourceError::Fatal {
+            message,
+            remedy: "start again once its cause is mended".to_owned(),
+        },
     }
 }
 

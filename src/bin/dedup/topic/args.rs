@@ -78,7 +78,9 @@ Exit codes:
   0  it was stopped, and what was in hand is written
   1  something failed; nothing has moved past a record that is not written, and
      the next start goes on there
-  2  the call or a setting is wrong
+  2  starting again changes nothing: the call or a setting is wrong, another
+     process works with a copy of the store or the same group.instance.id, or
+     the store or the topic is not the one that it was
 ";
 
 /// What the user wants.
