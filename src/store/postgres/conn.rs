@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -145,9 +144,10 @@ impl Conn {
     /// answer would otherwise be waited for without an end.
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let Some(limit) = self.answer_limit else {
-            return self.counted(answer).await;
+            return Box::pin(self.counted(answer)).await;
         };
-        let mut answer = pin!(self.counted(answer));
+        // On the heap, or each question would make its caller's future larger by its own.
+        let mut answer = Box::pin(self.counted(answer));
         if let Ok(answer) = timeout(limit, answer.as_mut()).await {
             return answer;
         }
