@@ -15,6 +15,8 @@ pub(super) struct Open {
     /// The number that the server gave it: nothing is committed in any other.
     pub(super) number: String,
     pub(super) token: i64,
+    /// Whether a constraint may be checked later than the statement that it is about.
+    pub(super) checks_late: bool,
     /// The claims that are rows of its own. Of the others the rows are only locked.
     fresh: Vec<Claimed>,
 }
@@ -23,7 +25,7 @@ impl Open {
     /// From the rows that were claimed; says for each key whether it is. A key that is asked for
     /// twice is the first one's.
     pub(super) fn new(
-        number: String,
+        (number, checks_late): (String, bool),
         token: i64,
         keys: &[Claimed],
         claimed: &[Row],
@@ -45,6 +47,7 @@ impl Open {
         let open = Self {
             number,
             token,
+            checks_late,
             fresh,
         };
         Ok((open, answers))

@@ -1,27 +1,24 @@
-//! Connections: made by a dialer that knows of TLS, set up alike, with their statements prepared
-//! once.
+//! How a connection is dialed, with TLS or without, and within which limits.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::task::AbortHandle;
 use tokio_postgres::config::Host;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, Config, Error, Socket, Statement};
-
-use super::options::PostgresOptions;
+use tokio_postgres::{Client, Config, Error, Socket};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How late it is noticed that the server's machine is gone, at the most.
-const PEER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Texts that a connection keeps prepared. A handler that builds its statements from values would
-/// otherwise fill the server's memory.
-const STATEMENTS_MAX: usize = 256;
+pub(super) const PEER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What speaks on a connection, and what ends it at once: whoever waits for an answer is told that
+/// it is closed.
+pub(super) type Dialed = (Client, AbortHandle);
 
 /// Makes connections, whatever their stream is.
 pub(super) trait Dial: Send + Sync {
-    fn dial<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Result<Client, Error>>;
+    fn dial<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Result<Dialed, Error>>;
 }
 
 /// With TLS, or with what says that there is none.
@@ -34,16 +31,16 @@ where
     T::TlsConnect: Send,
     <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
 {
-    fn dial<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Result<Client, Error>> {
+    fn dial<'a>(&'a self, config: &'a Config) -> BoxFuture<'a, Result<Dialed, Error>> {
         Box::pin(async move {
             let (client, connection) = config.connect(self.0.clone()).await?;
-            tokio::spawn(async move {
+            let line = tokio::spawn(async move {
                 // Whoever waits for an answer is told too.
                 if let Err(error) = connection.await {
                     tracing::debug!(%error, "a connection to PostgreSQL ended");
                 }
             });
-            Ok(client)
+            Ok((client, line.abort_handle()))
         })
     }
 }
@@ -65,6 +62,17 @@ pub(super) fn with_limits(mut config: Config) -> Config {
         config.application_name("idempotent-consumer");
     }
     config
+}
+
+/// How long a connection may take, with the start-up and the password behind it: twice what the
+/// addresses may take that are tried one after the other.
+pub(super) fn open_limit(config: &Config) -> Duration {
+    let each = config.get_connect_timeout().copied();
+    let addresses = config.get_hosts().len().max(config.get_hostaddrs().len());
+    let addresses = u32::try_from(addresses.max(1)).unwrap_or(u32::MAX);
+    each.unwrap_or(CONNECT_TIMEOUT)
+        .saturating_mul(2)
+        .saturating_mul(addresses)
 }
 
 /// Server, database and schema, for messages. Never the password.
@@ -92,88 +100,6 @@ pub(super) fn place(config: &Config, schema: &str) -> String {
         "schema {schema:?} of database {database:?} at {}",
         servers.join(",")
     )
-}
-
-/// One connection, with the statements that it has prepared.
-pub(super) struct Conn {
-    client: Client,
-    statements: Mutex<HashMap<Box<str>, Statement>>,
-}
-
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
-    /// Look-ups by key, beside each other.
-    Reading,
-    /// Transactions, the store's own or a lease's.
-    Writing,
-}
-
-impl Conn {
-    pub(super) async fn open(
-        dial: &dyn Dial,
-        config: &Config,
-        options: &PostgresOptions,
-        what_for: Use,
-    ) -> Result<Self, Error> {
-        let client = dial.dial(config).await?;
-        let ms = |limit: Duration| i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
-        // A plan that was made while the tables were empty reads all of them once they are not; by
-        // key is always right for look-ups. A handler's statements are left to the planner.
-        let by_key = match what_for {
-            Use::Reading => "SET enable_seqscan = off;",
-            Use::Writing => "",
-        };
-        let settings = format!(
-            "SET statement_timeout = {}; SET lock_timeout = {}; \
-             SET idle_in_transaction_session_timeout = {}; {by_key}",
-            ms(options.statement_timeout),
-            ms(options.lock_timeout),
-            ms(options.idle_in_transaction_timeout),
-        );
-        client.batch_execute(&settings).await?;
-        Ok(Self {
-            client,
-            statements: Mutex::default(),
-        })
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.client.is_closed()
-    }
-
-    /// A statement that has been prepared already.
-    pub(super) fn known(&self, text: &str) -> Option<Statement> {
-        let statements = self.statements.lock();
-        let statements = statements.unwrap_or_else(PoisonError::into_inner);
-        statements.get(text).cloned()
-    }
-
-    /// Prepares it, once.
-    pub(super) async fn prepared(&self, text: &str) -> Result<Statement, Error> {
-        if let Some(statement) = self.known(text) {
-            return Ok(statement);
-        }
-        let statement = self.client.prepare(text).await?;
-        let statements = self.statements.lock();
-        let mut statements = statements.unwrap_or_else(PoisonError::into_inner);
-        if statements.len() >= STATEMENTS_MAX {
-            statements.clear();
-        }
-        statements.insert(text.into(), statement.clone());
-        Ok(statement)
-    }
-
-    /// Prepares it again at its next use: a table that it names may have changed.
-    pub(super) fn forget(&self, text: &str) {
-        let statements = self.statements.lock();
-        let mut statements = statements.unwrap_or_else(PoisonError::into_inner);
-        statements.remove(text);
-    }
 }
 
 #[cfg(test)]

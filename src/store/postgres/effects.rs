@@ -9,7 +9,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::connect::Conn;
+use super::conn::Conn;
 use super::error::{describe, is_transient};
 use super::statement::refused_word;
 use crate::handler::{Effects, HandlerResult};
@@ -21,6 +21,9 @@ const SAVE_AGAIN: &str =
 const RELEASE: &str = "RELEASE SAVEPOINT idempotent_consumer_record";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT idempotent_consumer_record; \
      RELEASE SAVEPOINT idempotent_consumer_record";
+
+/// A deferred constraint that fails at the commit would fail all records of the transaction.
+const CHECK: &str = "SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED";
 
 /// The open SQL transaction in which the record's mark is written too: what a handler writes here
 /// is there with the mark, or not at all.
@@ -39,12 +42,17 @@ const UNDO: &str = "ROLLBACK TO SAVEPOINT idempotent_consumer_record; \
 /// whether it is tried again says the [`RetryPolicy`](crate::RetryPolicy). Where a conflict is
 /// expected, `ON CONFLICT DO NOTHING` answers with a count instead of an error.
 ///
+/// Constraints that are checked late are checked when the handler has returned, so that a record
+/// fails for its own rows.
+///
 /// What passes by itself (a deadlock, a serialization failure, a time limit, a full disk, a server
 /// that shuts down) is no failed attempt, whatever the handler returns: the whole transaction is
 /// done again, for as long as the consumer's limit for that.
 pub struct SqlEffects {
     conn: Option<Arc<Conn>>,
     recorded: Effects,
+    /// Whether there are constraints that are checked later than their statements.
+    checks_late: bool,
     stage: Mutex<Stage>,
 }
 
@@ -187,12 +195,12 @@ impl SqlEffects {
         let answer = async {
             let statement = match conn.known(text) {
                 Some(statement) => statement,
-                None => self.behind_savepoint(conn, conn.prepared(text)).await?,
+                None => self.behind_savepoint(conn, conn.prepare(text)).await?,
             };
             let request = send(conn.client(), &statement);
             self.behind_savepoint(conn, request).await
         };
-        let answer = answer.await;
+        let answer = conn.counted(answer).await;
         let mut stage = self.stage();
         stage.running -= 1;
         if let Err(error) = &answer {
@@ -240,6 +248,17 @@ pub(super) enum Unkept {
     Lost(Error),
     /// A statement failed for a reason that passes: a deadlock, a server that shuts down.
     Passing(String),
+    /// By a constraint that is checked late.
+    Refused(String),
+}
+
+fn refused(error: Error) -> Unkept {
+    match error.code() {
+        Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => Unkept::Spoilt,
+        Some(_) if is_transient(&error) => Unkept::Passing(describe(&error)),
+        Some(_) => Unkept::Refused(describe(&error)),
+        None => Unkept::Lost(error),
+    }
 }
 
 /// For the transaction that it is a part of.
@@ -248,6 +267,7 @@ impl SqlEffects {
         Self {
             conn: None,
             recorded: Effects::default(),
+            checks_late: false,
             stage: Mutex::default(),
         }
     }
@@ -262,6 +282,10 @@ impl SqlEffects {
             conn,
             ..Self::new()
         };
+    }
+
+    pub(super) fn checks_late(&mut self, checks_late: bool) {
+        self.checks_late = checks_late;
     }
 
     pub(super) fn save(&mut self) {
@@ -282,9 +306,12 @@ impl SqlEffects {
         if failed {
             return Err(Unkept::Spoilt);
         }
+        if let (true, true, Some(conn)) = (self.checks_late, begun, &self.conn) {
+            conn.batch_execute(CHECK).await.map_err(refused)?;
+        }
         if let (true, true, Some(conn)) = (unknown, begun, &self.conn) {
             // A statement that nobody waited for may have failed.
-            match conn.client().batch_execute(RELEASE).await {
+            match conn.batch_execute(RELEASE).await {
                 Ok(()) => self.stage().standing = false,
                 Err(error) if error.code() == Some(&SqlState::IN_FAILED_SQL_TRANSACTION) => {
                     return Err(Unkept::Spoilt);
@@ -300,7 +327,7 @@ impl SqlEffects {
         self.check_passing()?;
         let begun = self.stage().begun;
         if let (true, Some(conn)) = (begun, &self.conn) {
-            let undone = conn.client().batch_execute(UNDO).await;
+            let undone = conn.batch_execute(UNDO).await;
             undone.map_err(Unkept::Lost)?;
             *self.stage() = Stage::default();
         }

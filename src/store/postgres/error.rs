@@ -12,6 +12,8 @@ use crate::store::transaction::TransactionError;
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) transient: bool,
+    /// Another transaction has had what was wanted for longer than is waited at once.
+    pub(super) locked: bool,
     pub(super) error: StoreError,
 }
 
@@ -20,13 +22,25 @@ impl Failure {
     pub(super) fn lasting(error: StoreError) -> Self {
         Self {
             transient: false,
+            locked: false,
             error,
+        }
+    }
+
+    /// No connection. Where the server gave no reason, a line or a handshake broke off.
+    pub(super) fn connecting(place: &str, error: &tokio_postgres::Error) -> Self {
+        let failure = Self::new(place, "connecting", error);
+        let broke_off = error.code().is_none() && !is_misconfigured(error);
+        Self {
+            transient: failure.transient || broke_off,
+            ..failure
         }
     }
 
     pub(super) fn new(place: &str, operation: &'static str, error: &tokio_postgres::Error) -> Self {
         Self {
             transient: is_transient(error),
+            locked: error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE),
             error: StoreError::Database {
                 place: place.to_owned(),
                 operation,
@@ -66,6 +80,11 @@ pub(super) fn is_transient(error: &tokio_postgres::Error) -> bool {
     // Connection, rollback, resources, and an operator's intervention, each with all of its kind.
     let classes = ["08", "40", "53", "57P"];
     classes.iter().any(|class| state.code().starts_with(class)) || others.contains(state)
+}
+
+/// Whether the client was told something that cannot be: its kind is not shown otherwise.
+fn is_misconfigured(error: &tokio_postgres::Error) -> bool {
+    error.to_string().starts_with("invalid configuration")
 }
 
 /// Whether the server has said that it did not commit. Whatever else went wrong with a COMMIT, it

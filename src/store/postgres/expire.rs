@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connect::{Conn, Use};
+use super::conn::{Conn, Use};
 use super::error::Failure;
 use super::rows;
 use super::shared::Shared;
@@ -47,9 +47,15 @@ impl Shared {
         let mut conn: Option<Arc<Conn>> = None;
         // One after the other, from the beginning after a failure: what is done stays done.
         loop {
+            let before = expired;
             match self.try_expire(&mut conn, keep_ms, &mut expired).await {
                 Ok(()) => return Ok(expired),
-                Err(failure) => outage.pause(failure).await?,
+                Err(failure) => {
+                    if expired != before {
+                        outage = self.outage();
+                    }
+                    outage.pause(failure).await?;
+                }
             }
         }
     }
@@ -88,7 +94,7 @@ impl Shared {
         };
         // One record from the future must not take all others with it.
         let clock = "SELECT floor(extract(epoch FROM now()) * 1000)::bigint";
-        let row = conn.client().query_one(clock, &[]).await.map_err(failed)?;
+        let row = conn.query_one(clock, &[]).await.map_err(failed)?;
         let now: i64 = row.try_get(0).map_err(failed)?;
         Ok(Some(Limits {
             position: kept.partition.gaps.first().unwrap_or(head.next),
@@ -108,7 +114,6 @@ impl Shared {
         let position = limits.position;
         let statement = conn.prepared(&self.sql.expirable).await.map_err(failed)?;
         let rows = conn
-            .client()
             .query(
                 &statement,
                 &[&rows::id_sql(id), &position.get(), &UNITS_AT_ONCE],
@@ -148,7 +153,7 @@ impl Shared {
         let failed = |error| self.failure("deleting what expired", &error);
         let number = rows::id_sql(id);
         let next = front.next.get();
-        let client = conn.client();
+        let client = conn;
         let said = conn.prepared(&self.sql.retain_from).await.map_err(failed)?;
         let said = client.execute(&said, &[&number, &next]).await;
         said.map_err(failed)?;

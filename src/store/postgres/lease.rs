@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::connect::{Conn, Use};
+use super::conn::{Conn, Use};
 use super::error::Failure;
 use super::rows::{self, Kept, Stamp};
 use super::schema;
 use super::shared::Shared;
+use super::write::BEGIN;
 use crate::key::HashKey;
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::partitions::{NEVER_LEASED, fence};
@@ -59,18 +60,15 @@ impl Shared {
             scope,
         }) = owner
         {
-            let bound = conn
-                .client()
-                .execute(&self.sql.bind, &[group, recipe, scope])
-                .await;
+            let bound = conn.execute(&self.sql.bind, &[group, recipe, scope]).await;
             bound.map_err(failed)?;
         }
         if let Some(cluster) = cluster {
             let bind = &self.sql.bind_cluster;
-            let bound = conn.client().execute(bind, &[&cluster]).await;
+            let bound = conn.execute(bind, &[&cluster]).await;
             bound.map_err(failed)?;
         }
-        let row = conn.client().query_one(&self.sql.stamp, &[]).await;
+        let row = conn.query_one(&self.sql.stamp, &[]).await;
         let row = row.map_err(failed)?;
         rows::stamp(&row).map_err(|foreign| foreign.failure(&self.place))
     }
@@ -114,7 +112,6 @@ impl Shared {
         let failed = |error| self.failure("taking a partition", &error);
         let statement = conn.prepared(&self.sql.lease).await.map_err(failed)?;
         let row = conn
-            .client()
             .query_opt(&statement, &[&partition.topic(), &partition.partition()])
             .await;
         let Some(row) = row.map_err(failed)? else {
@@ -136,12 +133,12 @@ impl Shared {
 
     async fn register(&self, conn: &Conn, partition: &TopicPartition) -> Result<(), Failure> {
         let failed = |error| self.failure("registering a partition", &error);
-        conn.client().batch_execute("BEGIN").await.map_err(failed)?;
+        conn.batch_execute(BEGIN).await.map_err(failed)?;
         let registered = async {
             schema::lock(conn, &self.options).await?;
             let register = &self.sql.register;
             let (topic, number) = (partition.topic(), partition.partition());
-            conn.client().execute(register, &[&topic, &number]).await
+            conn.execute(register, &[&topic, &number]).await
         };
         let registered = registered.await;
         let end = if registered.is_ok() {
@@ -149,7 +146,7 @@ impl Shared {
         } else {
             "ROLLBACK"
         };
-        let ended = conn.client().batch_execute(end).await;
+        let ended = conn.batch_execute(end).await;
         registered.map(drop).and(ended).map_err(failed)
     }
 
@@ -170,7 +167,7 @@ impl Shared {
         let failed = |error| self.failure("giving a partition up", &error);
         let statement = conn.prepared(&self.sql.release).await.map_err(failed)?;
         let (number, epoch) = (rows::id_sql(lease.id), i64::from(lease.epoch));
-        let released = conn.client().execute(&statement, &[&number, &epoch]).await;
+        let released = conn.execute(&statement, &[&number, &epoch]).await;
         if released.map_err(failed)? == 1 {
             return Ok(());
         }
@@ -201,7 +198,6 @@ impl Shared {
         let statement = conn.prepared(&self.sql.restores).await.map_err(failed)?;
         let (number, epoch) = (rows::id_sql(lease.id), i64::from(lease.epoch));
         let kept = conn
-            .client()
             .execute(&statement, &[&number, &epoch, &until.get()])
             .await;
         if kept.map_err(failed)? == 1 {

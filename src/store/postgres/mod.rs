@@ -1,6 +1,7 @@
 //! Marks beside the user's own tables: a store in PostgreSQL, for a whole group together.
 
 mod claims;
+mod conn;
 mod connect;
 mod effects;
 mod error;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio_postgres::Config;
 
-use super::connect::{Conn, Dial, Use, place, with_limits};
+use super::conn::{Conn, Use};
+use super::connect::{Dial, place, with_limits};
 use super::error::Failure;
 use super::options::PostgresOptions;
 use super::outage::Outage;
@@ -33,7 +34,7 @@ pub(super) async fn open(
             message: reason.to_owned(),
         });
     }
-    let mut outage = Outage::new(options.outage_limit);
+    let mut outage = Outage::new(&options);
     let (conn, promise) = loop {
         match try_open(&options, &config, &*dial, &place).await {
             Ok(opened) => break opened,
@@ -57,12 +58,11 @@ async fn try_open(
     place: &str,
 ) -> Result<(Conn, (Durability, String)), Failure> {
     let failed = |error| Failure::new(place, OPENING, &error);
-    let conn = Conn::open(dial, config, options, Use::Writing).await;
-    let conn = conn.map_err(failed)?;
+    let conn = Conn::open(dial, config, options, Use::Writing, place).await?;
     schema::prepare(&conn, options, place).await?;
     let settings = "SELECT current_setting('fsync')::boolean, \
-         current_setting('synchronous_commit')";
-    let row = conn.client().query_one(settings, &[]).await;
+         (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'synchronous_commit')";
+    let row = conn.query_one(settings, &[]).await;
     let row = row.map_err(failed)?;
     let fsync: bool = row.try_get(0).map_err(failed)?;
     let level: &str = row.try_get(1).map_err(failed)?;

@@ -52,7 +52,8 @@ impl PostgresOptions {
     }
 
     /// How long one statement may run, a handler's included: the server's `statement_timeout`, 60 s
-    /// by default. What takes longer is tried again.
+    /// by default. What takes longer is tried again. A connection on which the store's own statements
+    /// have no answer 10 s after that is closed.
     #[must_use]
     pub fn statement_timeout(mut self, limit: Duration) -> Self {
         self.statement_timeout = limit;
@@ -61,7 +62,7 @@ impl PostgresOptions {
 
     /// How long a statement waits for rows that another transaction has: the server's
     /// `lock_timeout`, 20 s by default. A key that another owner has in an open transaction is
-    /// waited for that long, and then again.
+    /// waited for that long, and then again, with a warning.
     #[must_use]
     pub fn lock_timeout(mut self, limit: Duration) -> Self {
         self.lock_timeout = limit;
@@ -78,7 +79,10 @@ impl PostgresOptions {
     }
 
     /// How long a database that cannot be reached, or refuses for reasons that pass, is tried
-    /// again before the call fails: 30 s by default, with pauses from 50 ms up to 2 s.
+    /// again before the call fails: 30 s by default, with pauses from 50 ms up to 2 s. Rows that
+    /// another transaction has are no outage: those are waited for until the server must have ended
+    /// it, which is the [idle time](Self::idle_in_transaction_timeout), the
+    /// [lock time](Self::lock_timeout) and 10 s.
     #[must_use]
     pub fn outage_limit(mut self, limit: Duration) -> Self {
         self.outage_limit = limit;
@@ -97,7 +101,8 @@ impl PostgresOptions {
     /// there is none, or checks the one that is there.
     ///
     /// Blocks until it is done; may be called inside of a runtime. A time limit for connecting (10 s)
-    /// and for a peer that vanished (30 s) is set where `config` has none.
+    /// and for a peer that vanished (30 s) is set where `config` has none; with the start-up behind
+    /// it a connection may take twice as long, for each host.
     ///
     /// # Errors
     /// [`StoreError::Database`] where the server is not reached within the

@@ -35,7 +35,7 @@ impl Shared {
         let failed = |error| self.failure("looking keys up", &error);
         let statement = conn.prepared(&self.sql.lookup).await.map_err(failed)?;
         let list: Vec<&[u8]> = keys.iter().map(|key| &key.as_bytes()[..]).collect();
-        let rows = conn.client().query(&statement, &[&list]).await;
+        let rows = conn.query(&statement, &[&list]).await;
         let mut found = HashMap::new();
         let mut strangers = false;
         for row in rows.map_err(failed)? {
@@ -70,10 +70,7 @@ impl Shared {
         let failed = |error| self.failure("reading what has expired", &error);
         let statement = conn.prepared(&self.sql.retained_from).await;
         let statement = statement.map_err(failed)?;
-        let row = conn
-            .client()
-            .query_opt(&statement, &[&rows::id_sql(id)])
-            .await;
+        let row = conn.query_opt(&statement, &[&rows::id_sql(id)]).await;
         let Some(row) = row.map_err(failed)? else {
             return Ok(NextOffset::ZERO);
         };
@@ -107,10 +104,7 @@ impl Shared {
         let statement = conn.prepared(&self.sql.unit_behind).await.map_err(failed)?;
         let number = rows::id_sql(id);
         let (next, step) = (place.next.get(), i64::from(place.step));
-        let row = conn
-            .client()
-            .query_opt(&statement, &[&number, &next, &step])
-            .await;
+        let row = conn.query_opt(&statement, &[&number, &next, &step]).await;
         let Some(row) = row.map_err(failed)? else {
             return Ok(None);
         };
@@ -120,7 +114,6 @@ impl Shared {
             let statement = conn.prepared(&self.sql.unit_entries).await;
             let statement = statement.map_err(failed)?;
             let marks = conn
-                .client()
                 .query(&statement, &[&keys, &number, &found.token])
                 .await;
             let marks = marks.map_err(failed)?;
@@ -150,20 +143,26 @@ impl Shared {
         let key: &[u8] = key.as_bytes();
         let number = rows::id_sql(mark.id);
         let row = conn
-            .client()
             .query_opt(&statement, &[&key, &number, &mark.offset])
             .await;
         let row = row.map_err(failed)?;
         let result = row.and_then(|row| row.try_get::<_, Option<Vec<u8>>>(0).transpose());
-        match result.transpose().map_err(failed)? {
-            Some(result) => Ok(Some(result)),
-            // `None` would answer a copy as if its original had recorded nothing.
-            None => Err(Failure::lasting(self.error(
-                "reading a result",
-                "the mark whose result is asked for is gone: it expired since it was looked up, or \
-                 was deleted by hand",
-            ))),
+        if let Some(result) = result.transpose().map_err(failed)? {
+            return Ok(Some(result));
         }
+        if self.try_retained_from(mark.id).await?.get() > mark.offset {
+            tracing::warn!(
+                offset = mark.offset,
+                "a copy has no result to answer it with: it expired since the copy was recognised"
+            );
+            return Ok(None);
+        }
+        // `None` would answer a copy as if its original had recorded nothing.
+        Err(Failure::lasting(self.error(
+            "reading a result",
+            "the mark whose result is asked for is gone without having expired: it was deleted by \
+             hand",
+        )))
     }
 
     /// How many keys there are; above a hundred thousand as the server estimates.
@@ -180,15 +179,12 @@ impl Shared {
     async fn try_count(&self) -> Result<u64, Failure> {
         let conn = self.reader().await?;
         let failed = |error| self.failure("counting keys", &error);
-        let counted = conn
-            .client()
-            .query_one(&self.sql.count, &[&COUNTED_MAX])
-            .await;
+        let counted = conn.query_one(&self.sql.count, &[&COUNTED_MAX]).await;
         let counted: i64 = counted.map_err(failed)?.try_get(0).map_err(failed)?;
         if counted < COUNTED_MAX {
             return Ok(counted.unsigned_abs());
         }
-        let estimate = conn.client().query_one(&self.sql.estimate, &[]).await;
+        let estimate = conn.query_one(&self.sql.estimate, &[]).await;
         let estimate: i64 = estimate.map_err(failed)?.try_get(0).map_err(failed)?;
         // Not yet analysed: at least that many are there.
         Ok(estimate.max(counted).unsigned_abs())

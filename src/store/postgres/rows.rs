@@ -207,10 +207,12 @@ pub(super) fn claim(row: &Row) -> Result<(Fingerprint, i64), Foreign> {
     Ok((key, get(row, 1, "token")?))
 }
 
-/// A partition's epoch, and the number of the transaction that asks.
-pub(super) fn epoch(row: &Row) -> Result<(u32, String), Foreign> {
+/// A partition's epoch, the number of the transaction that asks, and whether the database has
+/// constraints that may be checked late.
+pub(super) fn epoch(row: &Row) -> Result<(u32, String, bool), Foreign> {
     let epoch = unsigned(get(row, 0, "epoch")?, "epoch")?;
-    Ok((epoch, get(row, 1, "a transaction's number")?))
+    let number = get(row, 1, "a transaction's number")?;
+    Ok((epoch, number, get(row, 2, "late constraints")?))
 }
 
 pub(super) fn flags_sql(entry: &Entry) -> i16 {

@@ -2,9 +2,10 @@
 
 use tokio_postgres::error::SqlState;
 
-use super::connect::Conn;
+use super::conn::Conn;
 use super::error::{Failure, describe};
 use super::options::{PostgresOptions, Quoted};
+use super::write::BEGIN;
 use crate::store::StoreError;
 
 const OPENING: &str = "opening the store";
@@ -91,8 +92,8 @@ pub(super) async fn prepare(
         ));
     }
     let failed = |error| Failure::new(place, "making the store's tables", &error);
-    let client = conn.client();
-    client.batch_execute("BEGIN").await.map_err(failed)?;
+    let client = conn;
+    client.batch_execute(BEGIN).await.map_err(failed)?;
     let made = migrate(conn, options, place).await;
     let end = if made.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = client.batch_execute(end).await.map_err(failed);
@@ -100,26 +101,16 @@ pub(super) async fn prepare(
 }
 
 async fn check_server(conn: &Conn, place: &str) -> Result<(), Failure> {
-    let asked = "SELECT current_setting('server_version_num')::integer, pg_is_in_recovery(), \
+    let asked = "SELECT current_setting('server_version_num')::integer, \
          current_setting('server_version')";
-    let answer = conn.client().query_one(asked, &[]).await;
+    let answer = conn.query_one(asked, &[]).await;
     let row = answer.map_err(|error| Failure::new(place, OPENING, &error))?;
     let failed = |error| Failure::new(place, OPENING, &error);
     let number: i32 = row.try_get(0).map_err(failed)?;
-    let standby: bool = row.try_get(1).map_err(failed)?;
-    let version: &str = row.try_get(2).map_err(failed)?;
+    let version: &str = row.try_get(1).map_err(failed)?;
     if number < SERVER_VERSION_MIN {
         let message = format!("the server has version {version}, 13 or newer is needed");
         return Err(refuse(place, message));
-    }
-    if standby {
-        let message = "the server is a standby, which cannot be written: name the primary, or add \
-             target_session_attrs=read-write";
-        // It may be about to become the primary.
-        return Err(Failure {
-            transient: true,
-            ..refuse(place, message.to_owned())
-        });
     }
     Ok(())
 }
@@ -129,7 +120,7 @@ async fn look(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<Fou
     let tables = "SELECT c.relname::text FROM pg_catalog.pg_namespace n \
          LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relkind <> 'i' \
          WHERE n.nspname = $1";
-    let rows = conn.client().query(tables, &[&options.schema]).await;
+    let rows = conn.query(tables, &[&options.schema]).await;
     let rows = rows.map_err(failed)?;
     let names: Result<Vec<Option<String>>, _> = rows.iter().map(|row| row.try_get(0)).collect();
     let names = names.map_err(failed)?;
@@ -153,7 +144,7 @@ async fn look(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<Fou
         "SELECT made_by, format FROM {}.stamp",
         Quoted(&options.schema)
     );
-    let row = match conn.client().query_opt(&stamp, &[]).await {
+    let row = match conn.query_opt(&stamp, &[]).await {
         Ok(Some(row)) => row,
         Ok(None) => return Err(foreign()),
         Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
@@ -181,7 +172,7 @@ async fn look(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<Fou
 /// In a transaction: what another member has made meanwhile is not made again.
 async fn migrate(conn: &Conn, options: &PostgresOptions, place: &str) -> Result<(), Failure> {
     let failed = |error| Failure::new(place, "making the store's tables", &error);
-    let client = conn.client();
+    let client = conn;
     lock(conn, options).await.map_err(failed)?;
     let schema = Quoted(&options.schema).to_string();
     let from = match look(conn, options, place).await? {
@@ -222,7 +213,7 @@ pub(super) async fn lock(
 ) -> Result<(), tokio_postgres::Error> {
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
     let name = format!("{MADE_BY} {}", options.schema);
-    conn.client().execute(lock, &[&name]).await.map(drop)
+    conn.execute(lock, &[&name]).await.map(drop)
 }
 
 fn refuse(place: &str, message: String) -> Failure {

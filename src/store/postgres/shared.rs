@@ -1,13 +1,13 @@
 //! What the store and the transactions of its leases have in common.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_postgres::Config;
 
-use super::connect::{Conn, Dial, Use, place};
+use super::conn::{Conn, Use};
+use super::connect::{Dial, place};
 use super::error::Failure;
 use super::known::Known;
 use super::options::{PostgresOptions, Quoted};
@@ -34,8 +34,6 @@ pub(super) struct Shared {
     pub(super) writer: AsyncMutex<Option<Arc<Conn>>>,
     known: Mutex<Known>,
     poison: Mutex<Option<String>>,
-    /// Since when no connection of a lease could be made.
-    down_since: Mutex<Option<Instant>>,
 }
 
 impl Shared {
@@ -59,7 +57,6 @@ impl Shared {
             writer: AsyncMutex::default(),
             known: Mutex::default(),
             poison: Mutex::default(),
-            down_since: Mutex::default(),
         }
     }
 
@@ -81,7 +78,7 @@ impl Shared {
     }
 
     pub(super) fn outage(&self) -> Outage {
-        Outage::new(self.options.outage_limit)
+        Outage::new(&self.options)
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
@@ -89,8 +86,14 @@ impl Shared {
     }
 
     pub(super) async fn connect(&self, what_for: Use) -> Result<Conn, Failure> {
-        let dialed = Conn::open(&*self.dial, &self.config, &self.options, what_for).await;
-        dialed.map_err(|error| self.failure("connecting", &error))
+        Conn::open(
+            &*self.dial,
+            &self.config,
+            &self.options,
+            what_for,
+            &self.place,
+        )
+        .await
     }
 
     /// The connection for look-ups.
@@ -113,33 +116,11 @@ impl Shared {
         Ok(conn)
     }
 
-    /// A connection for a lease's transactions. A lasting failure where there has been none for
-    /// longer than an outage may last.
-    pub(super) async fn connect_lease(&self) -> Result<Conn, Failure> {
-        let connected = self.connect(Use::Writing).await;
-        let down_since = self.down_since.lock();
-        let mut down_since = down_since.unwrap_or_else(PoisonError::into_inner);
-        match connected {
-            Ok(conn) => {
-                *down_since = None;
-                Ok(conn)
-            }
-            Err(failure) => {
-                let begun = *down_since.get_or_insert_with(Instant::now);
-                let lasting = begun.elapsed() >= self.options.outage_limit;
-                Err(Failure {
-                    transient: failure.transient && !lasting,
-                    ..failure
-                })
-            }
-        }
-    }
-
     /// Reads all partitions anew: another member may have taken some, or new ones.
     pub(super) async fn refresh(&self, conn: &Conn) -> Result<(), Failure> {
         let failed = |error| self.failure("reading the partitions", &error);
         let statement = conn.prepared(&self.sql.partitions).await.map_err(failed)?;
-        let rows = conn.client().query(&statement, &[]).await.map_err(failed)?;
+        let rows = conn.query(&statement, &[]).await.map_err(failed)?;
         let mut all = Vec::with_capacity(rows.len());
         for row in &rows {
             let kept = rows::partition(row);

@@ -49,7 +49,9 @@ impl Sql {
                 "SELECT {PARTITION} FROM {s}.partitions p WHERE p.id = $1 FOR UPDATE"
             ),
             epoch: format!(
-                "SELECT epoch, pg_current_xact_id()::text FROM {s}.partitions WHERE id = $1"
+                "SELECT epoch, pg_current_xact_id()::text, \
+                 EXISTS (SELECT FROM pg_catalog.pg_constraint WHERE condeferrable) \
+                 FROM {s}.partitions WHERE id = $1"
             ),
             // The caller holds the lock under which numbers are given.
             register: format!(

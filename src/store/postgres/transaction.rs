@@ -1,12 +1,13 @@
 //! The transactions of one lease.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::future::try_join3;
 use tokio_postgres::error::SqlState;
 
 use super::claims::{Columns, Open};
-use super::connect::Conn;
+use super::conn::{Conn, Use};
 use super::effects::{SqlEffects, Unkept};
 use super::error::Failure;
 use super::rows;
@@ -28,6 +29,10 @@ pub(super) struct LeaseTransaction {
     open: Option<Open>,
     /// Whether the connection may have a transaction, also where a call was not waited for.
     under_way: bool,
+    /// How many keys are claimed one by one: among them is one that another has had for long.
+    one_by_one: usize,
+    /// Since when no connection could be made, tried again and again.
+    down_since: Option<Instant>,
 }
 
 impl LeaseTransaction {
@@ -39,6 +44,8 @@ impl LeaseTransaction {
             effects: SqlEffects::new(),
             open: None,
             under_way: false,
+            one_by_one: 0,
+            down_since: None,
         }
     }
 
@@ -51,13 +58,23 @@ impl LeaseTransaction {
         let token = self.shared.token()?;
         self.effects.begin(Some(Arc::clone(&conn)));
         self.under_way = true;
-        let begun = self.claim(&conn, keys, token).await;
+        // The others are handled meanwhile, as far as the order allows.
+        let wanted = match self.one_by_one {
+            0 => keys,
+            _ => &keys[..keys.len().min(1)],
+        };
+        let begun = self.claim(&conn, wanted, token).await;
         match begun {
-            Ok(Some((open, claimed))) => {
+            Ok(Some((open, mut claimed))) => {
+                self.effects.checks_late(open.checks_late);
                 self.open = Some(open);
+                self.one_by_one = self.one_by_one.saturating_sub(1);
+                claimed.resize(keys.len(), false);
                 Ok(claimed)
             }
             Ok(None) => {
+                self.one_by_one = self.one_by_one.max(keys.len());
+                self.warn_locked(wanted);
                 self.abandon(&conn).await;
                 Ok(vec![false; keys.len()])
             }
@@ -68,16 +85,39 @@ impl LeaseTransaction {
         }
     }
 
+    fn warn_locked(&self, wanted: &[Claimed]) {
+        let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else {
+            return;
+        };
+        tracing::warn!(
+            partition = %self.partition, offset = first.offset, last_offset = last.offset,
+            waited_ms = self.shared.options.lock_timeout.as_millis(),
+            "another transaction has had the key of one of these records all that time; it is \
+             waited for again"
+        );
+    }
+
     /// The connection, made where there is none: on the store's runtime, since the caller's may not
-    /// be there.
-    async fn conn(&self) -> Result<Arc<Conn>, TransactionError> {
+    /// be there. A lasting failure where there has been none for longer than an outage may last.
+    async fn conn(&mut self) -> Result<Arc<Conn>, TransactionError> {
         if let Some(conn) = self.effects.conn().filter(|conn| !conn.is_closed()) {
             return Ok(Arc::clone(conn));
         }
         let shared = Arc::clone(&self.shared);
-        let connecting = async move { shared.connect_lease().await };
+        let connecting = async move { shared.connect(Use::Writing).await };
         match self.shared.handle.spawn(connecting).await {
-            Ok(conn) => Ok(Arc::new(conn?)),
+            Ok(Ok(conn)) => {
+                self.down_since = None;
+                Ok(Arc::new(conn))
+            }
+            Ok(Err(failure)) => {
+                let begun = *self.down_since.get_or_insert_with(Instant::now);
+                let lasting = begun.elapsed() >= self.shared.options.outage_limit;
+                Err(TransactionError::from(Failure {
+                    transient: failure.transient && !lasting,
+                    ..failure
+                }))
+            }
             Err(_) => Err(TransactionError::Failed(
                 self.shared.error("connecting", GONE),
             )),
@@ -98,7 +138,7 @@ impl LeaseTransaction {
         shared.prepare(conn).await?;
         let columns = Columns::new(keys);
         let id = rows::id_sql(self.lease.id);
-        let client = conn.client();
+        let client = conn;
         let (fingerprints, offsets, digests, over) = (
             &columns.fingerprints,
             &columns.offsets,
@@ -118,11 +158,11 @@ impl LeaseTransaction {
         let foreign = |foreign: rows::Foreign| foreign.failure(&shared.place);
         let never_leased = || Failure::lasting(StoreError::Misused(NEVER_LEASED));
         let now = now.ok_or_else(never_leased)?;
-        let (newest, number) = rows::epoch(&now).map_err(foreign)?;
+        let (newest, number, checks_late) = rows::epoch(&now).map_err(foreign)?;
         if newest != self.lease.epoch {
             return Err(TransactionError::Failed(self.fenced(newest)));
         }
-        let open = Open::new(number, token, keys, &claimed);
+        let open = Open::new((number, checks_late), token, keys, &claimed);
         Ok(Some(open.map_err(foreign)?))
     }
 
@@ -189,17 +229,22 @@ impl LeaseTransaction {
         let failed = |error| self.shared.failure(WRITING, &error);
         let id = rows::id_sql(self.lease.id);
         let give_back = &self.shared.sql.give_back;
-        let given = conn
-            .client()
-            .execute(give_back, &[&keys, &id, &token])
-            .await;
+        let given = conn.execute(give_back, &[&keys, &id, &token]).await;
         given.map(drop).map_err(failed)
     }
 
     async fn try_roll_back(&mut self) {
-        if let (true, Some(conn)) = (self.under_way, self.effects.conn().cloned()) {
-            self.abandon(&conn).await;
+        let (true, Some(conn)) = (self.under_way, self.effects.conn().cloned()) else {
+            return;
+        };
+        if self.open.is_none() {
+            // Nobody waits any more for what was begun here, and a ROLLBACK would wait behind it.
+            conn.close();
+            self.effects.begin(None);
+            self.under_way = false;
+            return;
         }
+        self.abandon(&conn).await;
     }
 
     /// Leaves no transaction behind: without a connection there is none.
@@ -265,6 +310,7 @@ impl LeaseTransaction {
         match unkept {
             Unkept::Lost(error) => self.shared.failure(operation, &error).into(),
             Unkept::Passing(why) => TransactionError::Aborted(self.shared.error(operation, &why)),
+            Unkept::Refused(why) => TransactionError::Spoilt(self.shared.error(operation, &why)),
             Unkept::Spoilt => self.spoilt(),
         }
     }

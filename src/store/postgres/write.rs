@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::{try_join, try_join_all};
 
-use super::connect::{Conn, Use};
+use super::conn::{Conn, Use};
 use super::error::{Failure, describe, is_refused_commit};
 use super::marks::Marks;
 use super::rows::{self, Kept};
@@ -12,8 +12,9 @@ use super::shared::Shared;
 use crate::store::{CommitUnit, PartitionId, StoreError};
 
 /// Begins every transaction that writes. A statement then sees what was committed before it began:
-/// a key that was waited for is found done.
-pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// a key that was waited for is found done. That it may write is set on each connection: a standby
+/// would call it a feature that it does not have, instead of saying what it is.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 const COMMITTING: &str = "committing";
 
@@ -68,7 +69,7 @@ impl Shared {
         }
         self.prepare(conn).await?;
         let begin = async {
-            let begun = conn.client().batch_execute(BEGIN).await;
+            let begun = conn.batch_execute(BEGIN).await;
             begun.map_err(|error| self.failure(COMMITTING, &error))
         };
         let advance = units
@@ -94,7 +95,7 @@ impl Shared {
         }
         let failed = |error| self.failure("writing marks", &error);
         let statement = conn.prepared(&self.sql.put).await.map_err(failed)?;
-        let put = conn.client().execute(&statement, &marks.columns()).await;
+        let put = conn.execute(&statement, &marks.columns()).await;
         put.map(drop).map_err(failed)
     }
 
@@ -111,7 +112,6 @@ impl Shared {
         let statement = conn.prepared(&self.sql.advance).await.map_err(failed)?;
         let anchor = unit.anchor;
         let row = conn
-            .client()
             .query_opt(
                 &statement,
                 &[
@@ -148,13 +148,13 @@ impl Shared {
         }
         Ok(Failure {
             transient: true,
-            error: self.error(COMMITTING, "the head moved there and back meanwhile"),
+            ..Failure::lasting(self.error(COMMITTING, "the head moved there and back meanwhile"))
         })
     }
 
     /// Gives up what is under way on a connection.
     pub(super) async fn roll_back(&self, conn: &Conn) -> Result<(), Failure> {
-        let rolled_back = conn.client().batch_execute("ROLLBACK").await;
+        let rolled_back = conn.batch_execute("ROLLBACK").await;
         rolled_back.map_err(|error| self.failure("rolling back", &error))
     }
 
@@ -168,7 +168,7 @@ impl Shared {
     ) -> Result<(), Failure> {
         // A role, or a handler, may have set less; here it is too late to undo.
         let commit = format!("SET LOCAL synchronous_commit = {}; COMMIT", self.sync);
-        let Err(error) = conn.client().batch_execute(&commit).await else {
+        let Err(error) = conn.batch_execute(&commit).await else {
             return Ok(());
         };
         if is_refused_commit(&error) {
@@ -230,15 +230,11 @@ impl Shared {
         let failed = |error| self.failure("asking for the outcome of a commit", &error);
         let conn = self.connect(Use::Writing).await?;
         let id = rows::id_sql(asked.id);
-        conn.client().batch_execute(BEGIN).await.map_err(failed)?;
+        conn.batch_execute(BEGIN).await.map_err(failed)?;
         // The old transaction has this row until it has ended, one way or the other.
-        let head = conn
-            .client()
-            .query(&self.sql.partition_for_update, &[&id])
-            .await;
+        let head = conn.query(&self.sql.partition_for_update, &[&id]).await;
         head.map_err(failed)?;
         let unit = conn
-            .client()
             .query_opt(&self.sql.unit_is_there, &[&id, &asked.next, &asked.token])
             .await;
         Ok(unit.map_err(failed)?.is_some())
