@@ -58,10 +58,11 @@ pub struct Transactional<S> {
     /// Of a store that has no id itself.
     random_id: Result<String, String>,
     closing: Closing,
-    /// The partitions that are leased, by their numbers in the store.
-    names: Mutex<HashMap<PartitionId, TopicPartition>>,
-    /// Sent, and refused by the store underneath because of another of the same transaction.
-    unmarked: Mutex<Vec<PartitionId>>,
+    /// The partitions that were leased, by their numbers in the store, each with its newest epoch.
+    leased: Mutex<HashMap<PartitionId, (TopicPartition, u32)>>,
+    /// Sent under an epoch, and refused by the store underneath because of another of the same
+    /// transaction.
+    unmarked: Mutex<Vec<(PartitionId, u32)>>,
     link: Mutex<Link>,
 }
 
@@ -112,7 +113,7 @@ impl<S: Store> Transactional<S> {
             },
             random_id,
             closing: Closing::default(),
-            names: Mutex::default(),
+            leased: Mutex::default(),
             unmarked: Mutex::default(),
             link: Mutex::default(),
         }
@@ -163,12 +164,12 @@ impl<S: Store> Transactional<S> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unmarked(&self) -> MutexGuard<'_, Vec<PartitionId>> {
+    fn unmarked(&self) -> MutexGuard<'_, Vec<(PartitionId, u32)>> {
         self.unmarked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn names(&self) -> MutexGuard<'_, HashMap<PartitionId, TopicPartition>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leased(&self) -> MutexGuard<'_, HashMap<PartitionId, (TopicPartition, u32)>> {
+        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn id_for(&self, config: &ClientConfig) -> Result<String, OutboxError> {
