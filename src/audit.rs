@@ -3,6 +3,7 @@
 mod finding;
 mod letters;
 mod producer;
+mod secret;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ pub use self::letters::dead_letter;
 pub(crate) use self::letters::{LETTERS_DEFAULTS, LETTERS_FORCED};
 pub(crate) use self::producer::Settings;
 pub use self::producer::{Client, producer};
+pub use self::secret::is_secret;
 
 struct Rule {
     /// The setting and its aliases.

@@ -270,7 +270,7 @@ impl Engine {
     /// effect although it is not marked.
     fn let_go(&self, open: &OpenUnit, unit: &CommitUnit, sent: bool) {
         let claims = self.shared.claims();
-        let at_once = !self.shared.store.effects_in_commit();
+        let at_once = !(self.shared.store.effects_in_commit() || open.is_alone());
         let behind = open.close();
         let entries = unit.entries.iter().map(|entry| entry.fingerprint);
         let keys = entries.map(|key| (key, at_once || sent));

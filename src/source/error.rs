@@ -26,7 +26,16 @@ pub enum SourceError {
         /// The client's message.
         message: String,
     },
-    /// The client cannot go on: fenced, or refused for good.
+    /// Another process joined with the same `group.instance.id`.
+    #[error(
+        "the consumer was shut out: {message}. Another process has joined with the same \
+         group.instance.id: give each its own, and start one of them again"
+    )]
+    InstanceFenced {
+        /// The client's message.
+        message: String,
+    },
+    /// The client cannot go on: refused for good.
     #[error("the consumer was shut out: {message}. {remedy}")]
     Fatal {
         /// The client's message.

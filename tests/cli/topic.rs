@@ -227,6 +227,27 @@ fn a_secret_is_not_taken_from_the_command_line_and_not_repeated_anywhere() {
         &["sasl.password", "file", "environment"],
     );
     assert!(!finished.stderr.contains("hunter2"));
+    for (pair, words) in [
+        ("sasl.oauthbearer.assertion.private.key.pem=hunter2", "file"),
+        (
+            "sasl.oauthbearer.assertion.private.key.passphrase=hunter2",
+            "file",
+        ),
+        ("sasl.password:hunter2", "NAME=VALUE"),
+        ("sasl.password:hunter2=", "NAME=VALUE"),
+    ] {
+        let finished = refused(
+            &lab,
+            topic(&lab).args(flags(&lab)).args(["-X", pair]),
+            &[words],
+        );
+        assert!(!finished.stderr.contains("hunter2"), "{finished:?}");
+    }
+    let mut command = topic(&lab);
+    command.args(flags(&lab));
+    command.env("DEDUP_TOPIC_KAFKA_SSL_KEY_PEM", "hunter2");
+    let finished = refused(&lab, &mut command, &["ssl.key.pem"]);
+    assert!(!finished.stderr.contains("hunter2"), "{finished:?}");
 
     // A mistyped name is named; what stands behind it may be the secret.
     let file = lab.write("settings", "kafka.sasl.pasword=hunter2\n");

@@ -9,6 +9,7 @@ mod commit;
 mod context;
 mod group;
 pub(crate) mod log;
+mod membership;
 mod patience;
 mod reader;
 mod understood;
@@ -27,6 +28,7 @@ use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::{Group, Standing};
 pub(crate) use self::understood::not_understood;
+use self::understood::without_secrets;
 use super::{Listener, Source, SourceError};
 use crate::engine::Committed;
 use crate::record::TopicPartition;
@@ -66,6 +68,7 @@ impl KafkaSource {
         }
         let consumer: BaseConsumer<Context> = config
             .create_with_context(Context::new(latest))
+            .map_err(without_secrets)
             .map_err(SourceError::client("making the Kafka client"))?;
         let consumer = Arc::new(consumer);
         let commits = Commits::new(Arc::clone(&consumer))
@@ -141,6 +144,7 @@ impl KafkaSource {
             return Err(fatal(code, message));
         }
         match error.rdkafka_error_code() {
+            Some(code @ RDKafkaErrorCode::FencedInstanceId) => Err(fatal(code, error.to_string())),
             // The group may still get the topic; but nobody would notice a misspelt name.
             Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
                 tracing::warn!(%error, topics = ?self.topics, "a subscribed topic does not exist");
@@ -150,7 +154,6 @@ impl KafkaSource {
                 RDKafkaErrorCode::TopicAuthorizationFailed
                 | RDKafkaErrorCode::GroupAuthorizationFailed
                 | RDKafkaErrorCode::SaslAuthenticationFailed
-                | RDKafkaErrorCode::FencedInstanceId
                 | RDKafkaErrorCode::UnsupportedVersion,
             ) => Err(SourceError::Fatal {
                 message: error.to_string(),
@@ -167,15 +170,12 @@ impl KafkaSource {
 }
 
 fn fatal(code: RDKafkaErrorCode, message: String) -> SourceError {
-    let remedy = match code {
-        RDKafkaErrorCode::FencedInstanceId => {
-            "another instance joined with the same group.instance.id: give each its own"
-        }
-        _ => "start again once its cause is mended",
-    };
-    SourceError::Fatal {
-        message,
-        remedy: remedy.to_owned(),
+    match code {
+        RDKafkaErrorCode::FencedInstanceId => SourceError::InstanceFenced { message },
+        _ => SourceError::Fatal {
+            message,
+            remedy: "start again once its cause is mended".to_owned(),
+        },
     }
 }
 

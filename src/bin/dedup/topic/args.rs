@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 
+use idempotent_consumer::audit::is_secret;
 use lexopt::Arg::{Long, Short};
 
-use super::settings::{NAMES, is_secret};
+use super::settings::{NAMES, is_name};
 use crate::error::Error;
 
 pub(crate) const HELP: &str = "\
@@ -77,7 +78,9 @@ Exit codes:
   0  it was stopped, and what was in hand is written
   1  something failed; nothing has moved past a record that is not written, and
      the next start goes on there
-  2  the call or a setting is wrong
+  2  starting again changes nothing: the call or a setting is wrong, another
+     process works with a copy of the store or the same group.instance.id, or
+     the store or the topic is not the one that it was
 ";
 
 /// What the user wants.
@@ -136,8 +139,11 @@ impl Typed {
         let pair = pair
             .into_string()
             .map_err(|_| wrong("what stands behind -X is not UTF-8"))?;
-        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(wrong(&format!("-X takes NAME=VALUE, not '{pair}'")));
+        // Not shown: what is not understood may hold a password.
+        let Some((name, value)) = pair.split_once('=').filter(|(name, _)| is_name(name)) else {
+            return Err(wrong(
+                "-X takes NAME=VALUE, with the name of a setting as librdkafka spells it",
+            ));
         };
         if is_secret(name) {
             return Err(wrong(&format!(

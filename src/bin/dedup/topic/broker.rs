@@ -143,8 +143,9 @@ fn count(client: &BaseConsumer, topic: &str) -> Result<Option<i32>, Error> {
 
 async fn described(config: &Config) -> Result<ConfigResource, String> {
     let text = |error: KafkaError| error.to_string();
-    let admin: AdminClient<DefaultClientContext> =
-        reaching(&config.kafka).create().map_err(text)?;
+    let admin: AdminClient<DefaultClientContext> = reaching(&config.kafka)
+        .create()
+        .map_err(|error| refused(&error).to_string())?;
     let options = AdminOptions::new().request_timeout(Some(LIMIT));
     let topic = [ResourceSpecifier::Topic(&config.to)];
     let answer = admin.describe_configs(topic.iter(), &options).await;

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, path::PathBuf};
 
-use idempotent_consumer::store::StoreError;
+use idempotent_consumer::{DeadLetterError, SourceError, store::StoreError};
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
@@ -73,12 +73,82 @@ fn said(error: &idempotent_consumer::Error) -> String {
 
 impl Error {
     pub(super) fn exit_code(&self) -> u8 {
-        match self {
-            Self::Usage(_)
-            | Self::Config { .. }
-            | Self::Client(_)
-            | Self::Consumer(idempotent_consumer::Error::Refused(_)) => 2,
-            _ => 1,
+        let lasts = match self {
+            Self::Usage(_) | Self::Config { .. } | Self::Client(_) => true,
+            Self::Store(error) => of_the_store(error),
+            Self::Consumer(error) => of_the_consumer(error),
+            _ => false,
+        };
+        if lasts { 2 } else { 1 }
+    }
+}
+
+/// Whether a consumer's end would come again with every start. Two that shut each other out would
+/// go on for ever under a supervisor that starts them again.
+fn of_the_consumer(error: &idempotent_consumer::Error) -> bool {
+    use idempotent_consumer::{
+        Error::{DeadLetter, Outbox, Refused, Source, Store, TopicChanged},
+        OutboxError::{Fenced, InUse},
+    };
+
+    match error {
+        Refused(_)
+        | TopicChanged { .. }
+        | Outbox(Fenced { .. } | InUse { .. })
+        | Source(SourceError::InstanceFenced { .. })
+        | DeadLetter(DeadLetterError::Refused(_)) => true,
+        Store(error) => of_the_store(error),
+        _ => false,
+    }
+}
+
+fn of_the_store(error: &StoreError) -> bool {
+    use StoreError::{Foreign, OtherEngine, UnknownFormat};
+
+    matches!(
+        error,
+        Foreign { .. } | OtherEngine { .. } | UnknownFormat { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use idempotent_consumer::OutboxError;
+
+    use super::*;
+
+    #[test]
+    fn what_no_start_mends_ends_with_2_and_what_one_may_mend_with_1() {
+        let text = String::new;
+        let fenced = OutboxError::Fenced {
+            transactional_id: text(),
+            message: text(),
+        };
+        let patience = OutboxError::Patience {
+            transactional_id: text(),
+            limit_ms: 1,
+            message: text(),
+        };
+        let foreign = StoreError::Foreign {
+            place: text(),
+            what: "group",
+            theirs: text(),
+            ours: text(),
+        };
+        let locked = StoreError::Locked {
+            path: PathBuf::new(),
+            by: text(),
+        };
+        let instance = SourceError::InstanceFenced { message: text() };
+        for (error, code) in [
+            (Error::Consumer(fenced.into()), 2),
+            (Error::Consumer(patience.into()), 1),
+            (Error::Store(foreign), 2),
+            (Error::Consumer(locked.into()), 1),
+            (Error::Consumer(instance.into()), 2),
+            (Error::Usage(text()), 2),
+        ] {
+            assert_eq!(error.exit_code(), code, "{error}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::error::Error;
+use super::{error::Error, settings::is_name};
 
 /// A file of settings is a page; what is longer is another file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -57,6 +57,11 @@ fn parse(bytes: &[u8]) -> Result<Vec<Line>, (usize, String)> {
         if name.is_empty() {
             return Err((number, "it has no name before the '='".to_owned()));
         }
+        if !is_name(name) {
+            let what =
+                "what stands before the '=' is no name: only a-z, A-Z, 0-9, '.', '_' and '-'";
+            return Err((number, what.to_owned()));
+        }
         if let Some(first) = lines.iter().find(|line| line.name == name) {
             let what = format!("{name} stands in line {} already", first.number);
             return Err((number, what));
@@ -100,6 +105,7 @@ mod tests {
             (&b"from=a\nto\n"[..], 2),
             (b"=a", 1),
             (b"\xff=a", 1),
+            (b"sasl.password:a=b", 1),
             (b"from=a\n\nfrom=b", 3),
         ] {
             let refused = parse(text).err().map(|(number, _)| number);
