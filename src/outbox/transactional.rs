@@ -1,5 +1,6 @@
 //! A store whose commits are Kafka transactions.
 
+mod in_use;
 mod sender;
 mod store;
 
