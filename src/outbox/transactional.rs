@@ -1,6 +1,7 @@
 //! A store whose commits are Kafka transactions.
 
 mod in_use;
+mod plan;
 mod sender;
 mod store;
 

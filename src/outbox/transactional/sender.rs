@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::in_use::InUse;
+use super::plan::Plan;
 use crate::outbox::kafka::Producer;
 use crate::outbox::patience::{Closing, Patience};
-use crate::outbox::round::{self, Ended, Failure, Load};
+use crate::outbox::round::{self, Ended, Failure};
 use crate::outbox::{OutboxError, Outgoing};
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::ClientConfig;
@@ -93,33 +94,18 @@ impl Sender {
         closing: &Closing,
         limit: Duration,
     ) -> Result<Ended, OutboxError> {
-        // The group must not be set back: a restore is behind it, and so is what was forgotten.
-        let next = |part: &Part<'_>| {
-            let floor = self.sent.get(&part.id).copied();
-            let floor = floor.max(self.group.committed(&part.name));
-            (floor.map_or(part.next, |floor| floor.max(part.next)), floor)
-        };
-        let floors: Vec<_> = parts.iter().map(next).collect();
-        let load = Load {
-            records: parts.iter().flat_map(|part| part.records).collect(),
-            positions: parts
-                .iter()
-                .zip(&floors)
-                .map(|(part, (next, _))| (part.name.clone(), *next))
-                .collect(),
-        };
-        let is_ahead = |(next, floor): &(NextOffset, Option<NextOffset>)| Some(*next) > *floor;
-        if load.records.is_empty() && !floors.iter().any(is_ahead) {
+        let plan = Plan::new(parts, |part| {
+            let sent = self.sent.get(&part.id).copied();
+            sent.max(self.group.committed(&part.name))
+        });
+        if plan.is_nothing() {
             return Ok(Ended::Committed);
         }
-        let positions = load.positions.iter().zip(&floors);
-        let moved = positions.filter(|(_, floors)| is_ahead(floors));
-        let moved: Vec<_> = moved.map(|(position, _)| position).collect();
         let mut patience = Patience::new(closing, limit);
-        let ended = self.try_commit(&load, &moved, &mut patience, limit)?;
+        let ended = self.try_commit(&plan, &mut patience, limit)?;
         if matches!(ended, Ended::Committed) {
-            for (part, (next, _)) in parts.iter().zip(floors) {
-                self.sent.insert(part.id, next);
+            for (part, (_, next)) in parts.iter().zip(&plan.load.positions) {
+                self.sent.insert(part.id, *next);
             }
         }
         Ok(ended)
@@ -127,8 +113,7 @@ impl Sender {
 
     fn try_commit(
         &mut self,
-        load: &Load<'_>,
-        moved: &[&(TopicPartition, NextOffset)],
+        plan: &Plan<'_>,
         patience: &mut Patience<'_>,
         limit: Duration,
     ) -> Result<Ended, OutboxError> {
@@ -140,7 +125,7 @@ impl Sender {
             let Some(producer) = &self.producer else {
                 continue;
             };
-            let (message, asked, never) = match round::commit(producer, load, patience) {
+            let (message, asked, never) = match round::commit(producer, &plan.load, patience) {
                 Ok(ended) => return Ok(ended),
                 // The fence of the coordinator's clock, not another producer's: this process was
                 // stopped, or the brokers were slow.
@@ -164,7 +149,7 @@ impl Sender {
                 }
                 continue;
             }
-            match (self.outcome(load, moved, patience), never) {
+            match (self.outcome(plan, patience), never) {
                 (Ok(true), _) => return Ok(Ended::Committed),
                 (Ok(false), None) => {}
                 (Ok(false), Some(error)) => return Err(error),
@@ -187,12 +172,7 @@ impl Sender {
     }
 
     /// Whether a commit that was asked for was carried out, or why that is not known.
-    fn outcome(
-        &mut self,
-        load: &Load<'_>,
-        moved: &[&(TopicPartition, NextOffset)],
-        patience: &mut Patience<'_>,
-    ) -> Result<bool, String> {
+    fn outcome(&mut self, plan: &Plan<'_>, patience: &mut Patience<'_>) -> Result<bool, String> {
         if !patience.pause() {
             return Err("its time is up".to_owned());
         }
@@ -200,7 +180,7 @@ impl Sender {
             // It ends what the old one has left open.
             self.renew(patience)?;
         }
-        self.look(load, moved, patience)
+        self.look(plan, patience)
             .ok_or_else(|| "the group's positions do not tell".to_owned())
     }
 
@@ -209,17 +189,17 @@ impl Sender {
     ///
     /// Only a partition that is this member's afterwards can tell, since then nobody else can have
     /// moved it: nothing is leased while a commit is under way.
-    fn look(
-        &self,
-        load: &Load<'_>,
-        moved: &[&(TopicPartition, NextOffset)],
-        patience: &Patience<'_>,
-    ) -> Option<bool> {
+    fn look(&self, plan: &Plan<'_>, patience: &Patience<'_>) -> Option<bool> {
         let end = Instant::now() + round::UNCLEAR_MAX;
         let is = |standing, name: &TopicPartition| self.group.standing(name) == standing;
-        let any = |standing| load.positions.iter().any(|(name, _)| is(standing, name));
+        let any = |standing| {
+            plan.load
+                .positions
+                .iter()
+                .any(|(name, _)| is(standing, name))
+        };
         while any(Standing::Unclear) && Instant::now() < end && patience.wait(LOOK_PAUSE) {}
-        for (name, next) in moved {
+        for (name, next) in plan.moved() {
             if is(Standing::Held, name) {
                 let committed = self.group.ask_committed(name, &|| patience.left());
                 if let Err(error) = &committed {
