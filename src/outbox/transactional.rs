@@ -149,7 +149,8 @@ impl<S: Store> Transactional<S> {
     }
 
     /// How long a transaction is tried again before the consumer stops: 2 minutes by default. A
-    /// rebalance may wait for it, so it should stay below `max.poll.interval.ms`.
+    /// rebalance may wait for it, so it must be more than 45 s below `max.poll.interval.ms` (5 minutes
+    /// by default).
     #[must_use]
     pub fn patience(mut self, limit: Duration) -> Self {
         self.choices.patience = limit;
