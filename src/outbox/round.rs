@@ -256,6 +256,10 @@ fn abort<W: Wire>(
             Ok(()) => return Ok(()),
             Err(Fault::Fenced(message)) => return Err(progress.fenced(message)),
             Err(Fault::Fatal(message)) => return Err(progress.fatal(message)),
+            // What it says of the last transaction is not known.
+            Err(Fault::Never(error)) if progress.asked => {
+                return Err(Failure::Unknown(error.to_string()));
+            }
             Err(Fault::Never(error)) => return Err(Failure::Never(error)),
             Err(
                 Fault::Again(message)
