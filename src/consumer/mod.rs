@@ -122,6 +122,19 @@ impl<E: 'static> IdempotentConsumer<E> {
     }
 }
 
+/// An outlet that was opened. It is closed whatever ends the consumer: else its store would serve
+/// no other.
+struct Open<'a> {
+    outlet: &'a Arc<dyn Outlet>,
+    limit: Duration,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.outlet.close(self.limit);
+    }
+}
+
 impl Membership {
     fn start(
         self,
@@ -141,12 +154,16 @@ impl Membership {
                 Some(to) => Letters::open(to, &self.config, CONNECT_LIMIT, &given_up)?,
                 None => None,
             };
-            let outlet = self.outlet;
-            if let Some(outlet) = &outlet {
+            let limit = self.settings.drain_limit;
+            let outlet = match &self.outlet {
                 // Before the group is joined too: what an earlier process left open is ended, and
                 // then the group's positions stand.
-                outlet.open(&self.config, source.group(), CONNECT_LIMIT, &given_up)?;
-            }
+                Some(outlet) => {
+                    outlet.open(&self.config, source.group(), CONNECT_LIMIT, &given_up)?;
+                    Some(Open { outlet, limit })
+                }
+                None => None,
+            };
             let letters = letters.map(Arc::new);
             let mut settings = self.settings;
             settings.letterbox = letters.clone().map(|letters| letters as _);
@@ -163,12 +180,9 @@ impl Membership {
                 reset,
                 "joining the group; {summary}"
             );
-            let limit = settings.drain_limit;
             let session = Arc::new(Session::new(self.engine, settings, driver)?);
             let report = drive(source, &session, &shutdown);
-            if let Some(outlet) = &outlet {
-                outlet.close(limit);
-            }
+            drop(outlet);
             let closed = letters.map_or(Ok(()), |letters| letters.close(limit));
             report.and_then(|report| Ok(closed.map(|()| report)?))
         })

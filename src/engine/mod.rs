@@ -57,7 +57,7 @@ pub(crate) use self::wake::Wake;
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
 use crate::record::{NextOffset, TopicPartition};
-use crate::store::{Claims, HolderId, Owner, Store, StoreError};
+use crate::store::{Claims, CommitUnit, HolderId, Owner, Store, StoreError};
 
 /// Decides about keys and writes what has been done, for any number of partitions.
 #[derive(Clone)]
@@ -227,22 +227,13 @@ impl Engine {
         let mut written = shared.store.commit(&units);
         // Another engine on the store has taken a partition: nothing was written, and the others'
         // marks must not be lost for that.
-        while let Err(StoreError::Fenced { partition, .. }) = &written {
+        while let Some((partition, sent)) = written.as_ref().err().and_then(late) {
             let late = owners
                 .iter()
                 .position(|(open, _)| open.partition() == partition);
             let Some(late) = late else { break };
             let ((open, _), unit) = (owners.remove(late), units.remove(late));
-            let since = open.close();
-            let keys = unit.entries.iter().map(|entry| entry.fingerprint);
-            for key in keys.chain(since) {
-                if shared.store.effects_in_commit() || open.is_alone() {
-                    // Nothing of it has happened.
-                    shared.claims().release(&key, open.holder());
-                } else {
-                    shared.claims().orphan(&key, open.holder());
-                }
-            }
+            self.let_go(&open, &unit, sent);
             if units.is_empty() {
                 return told(Ok(Vec::new()));
             }
@@ -275,6 +266,23 @@ impl Engine {
         told(Ok(committed))
     }
 
+    /// Ends a unit that is late, and what was settled behind it. `sent` says that the unit has taken
+    /// effect although it is not marked.
+    fn let_go(&self, open: &OpenUnit, unit: &CommitUnit, sent: bool) {
+        let claims = self.shared.claims();
+        let at_once = !(self.shared.store.effects_in_commit() || open.is_alone());
+        let behind = open.close();
+        let entries = unit.entries.iter().map(|entry| entry.fingerprint);
+        let keys = entries.map(|key| (key, at_once || sent));
+        for (key, happened) in keys.chain(behind.into_iter().map(|key| (key, at_once))) {
+            if happened {
+                claims.orphan(&key, open.holder());
+            } else {
+                claims.release(&key, open.holder());
+            }
+        }
+    }
+
     /// Ends a unit. What it holds is not committed, and its keys are free for whoever comes next.
     fn close(&self, open: &OpenUnit) {
         for key in open.close() {
@@ -289,5 +297,14 @@ impl Engine {
 
     fn open_units(&self) -> Vec<Arc<OpenUnit>> {
         self.list().clone()
+    }
+}
+
+/// The partition whose unit is late, and whether what it was to send was sent.
+fn late(error: &StoreError) -> Option<(&TopicPartition, bool)> {
+    match error {
+        StoreError::Fenced { partition, .. } => Some((partition, false)),
+        StoreError::FencedUnmarked { partition, .. } => Some((partition, true)),
+        _ => None,
     }
 }

@@ -14,8 +14,8 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// Sends a record. Those of one handler keep their order, and so do those of one partition that
-    /// is read, whatever topic they go to.
+    /// Sends a record. Those of one handler keep their order in each partition that is written to,
+    /// and so do those of one partition that is read.
     pub fn send(&mut self, record: Outgoing) {
         self.records.push(record);
     }

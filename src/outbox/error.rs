@@ -16,10 +16,11 @@ pub enum OutboxError {
         /// The client's word.
         message: String,
     },
-    /// One producer serves one consumer.
+    /// One producer serves one consumer, and a process has one of a `transactional.id`.
     #[error(
-        "the transactional store {transactional_id:?} serves another consumer already: give each a \
-         store of its own"
+        "the transactional store {transactional_id:?} serves another consumer of this process \
+         already: give each a store of its own (or, for clusters of their own, a \
+         `Transactional::transactional_id` of its own)"
     )]
     InUse {
         /// Its `transactional.id`.

@@ -30,8 +30,8 @@ impl Outgoing {
         }
     }
 
-    /// A record with the key, the value, the headers and the timestamp of another. The partition is
-    /// not taken over: the key decides it.
+    /// A record with the key, the value, the headers and the [timestamp](Outgoing::timestamp_ms) of
+    /// another. The partition is not taken over: the key decides it.
     ///
     /// A header's name that is not UTF-8 is written as Java clients read it, with U+FFFD.
     #[must_use]
@@ -80,7 +80,8 @@ impl Outgoing {
         self
     }
 
-    /// Its timestamp in milliseconds since 1970; by default the time of sending.
+    /// Its timestamp in milliseconds since 1970; by default the time of sending. librdkafka takes 0
+    /// for none, and writes the time of sending for it too.
     #[must_use]
     pub fn timestamp_ms(mut self, timestamp_ms: i64) -> Self {
         self.timestamp_ms = Some(timestamp_ms);

@@ -82,6 +82,12 @@ pub(super) enum Failure {
     Patience(String),
     /// Nobody has said whether it was committed.
     Unknown(String),
+    /// It was aborted after a commit was asked for: the group's positions say what came of it.
+    Doubtful {
+        message: String,
+        /// It would fail the same way for ever.
+        never: Option<OutboxError>,
+    },
     Never(OutboxError),
     Fenced {
         message: String,
@@ -98,8 +104,7 @@ pub(super) enum Failure {
 /// How far a transaction has come.
 struct Progress {
     begun: Instant,
-    /// A commit was asked for. It may have been carried out, whatever was answered, unless an abort
-    /// succeeds.
+    /// A commit was asked for. It may have been carried out, whatever was answered.
     asked: bool,
 }
 
@@ -139,21 +144,17 @@ pub(super) fn commit<W: Wire>(
     loop {
         // The member first: see `Group::metadata`.
         let member = wire.member().ok_or(Failure::Gone)?;
-        let standings = load.positions.iter().map(|(name, _)| wire.standing(name));
-        let standings: Vec<_> = standings.collect();
-        let worst = |wanted| standings.iter().position(|standing| *standing == wanted);
-        if let Some(gone) = worst(Standing::Gone) {
-            return Ok(Ended::NotOurs(gone));
-        }
-        if let Some(lost) = worst(Standing::Unclear) {
-            if unclear >= UNCLEAR_MAX {
-                return Ok(Ended::NotOurs(lost));
+        match doubted(wire, load) {
+            Some((Standing::Gone, place)) => return Ok(Ended::NotOurs(place)),
+            Some((_, place)) if unclear >= UNCLEAR_MAX => return Ok(Ended::NotOurs(place)),
+            Some(_) => {
+                unclear += UNCLEAR_PAUSE;
+                if !patience.wait(UNCLEAR_PAUSE) {
+                    return Err(Failure::Patience("the group's word is waited for".into()));
+                }
+                continue;
             }
-            unclear += UNCLEAR_PAUSE;
-            if !patience.wait(UNCLEAR_PAUSE) {
-                return Err(Failure::Patience("the group's word is waited for".into()));
-            }
-            continue;
+            None => {}
         }
         let mut progress = Progress {
             begun: Instant::now(),
@@ -181,6 +182,9 @@ pub(super) fn commit<W: Wire>(
         };
         tracing::warn!("a transaction is aborted: {message}");
         abort(wire, patience, &progress)?;
+        if progress.asked {
+            return Err(Failure::Doubtful { message, never });
+        }
         if let Some(error) = never {
             return Err(Failure::Never(error));
         }
@@ -192,6 +196,16 @@ pub(super) fn commit<W: Wire>(
             return Err(Failure::Patience(message));
         }
     }
+}
+
+/// The place of a partition that is not this member's any more, else of one that may not be.
+fn doubted<W: Wire>(wire: &W, load: &Load<'_>) -> Option<(Standing, usize)> {
+    let standings = load.positions.iter().map(|(name, _)| wire.standing(name));
+    let standings: Vec<_> = standings.collect();
+    let place = |wanted| standings.iter().position(|standing| *standing == wanted);
+    [Standing::Gone, Standing::Unclear]
+        .into_iter()
+        .find_map(|standing| Some((standing, place(standing)?)))
 }
 
 /// Everything before the commit: until then nothing is decided.
@@ -242,6 +256,10 @@ fn abort<W: Wire>(
             Ok(()) => return Ok(()),
             Err(Fault::Fenced(message)) => return Err(progress.fenced(message)),
             Err(Fault::Fatal(message)) => return Err(progress.fatal(message)),
+            // What it says of the last transaction is not known.
+            Err(Fault::Never(error)) if progress.asked => {
+                return Err(Failure::Unknown(error.to_string()));
+            }
             Err(Fault::Never(error)) => return Err(Failure::Never(error)),
             Err(
                 Fault::Again(message)

@@ -23,6 +23,11 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Below `max.poll.interval.ms`: a rebalance may have to wait for it.
 pub(super) const PATIENCE_DEFAULT: Duration = Duration::from_secs(120);
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
+const POLL_INTERVAL: &str = "max.poll.interval.ms";
+/// librdkafka's default.
+const POLL_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
+/// For the rest of a rebalance: the group's offsets are asked for.
+const REBALANCE_MAX: Duration = Duration::from_secs(45);
 
 struct Rule {
     names: &'static [&'static str],
@@ -100,6 +105,13 @@ const RULES: &[Rule] = &[
     },
 ];
 
+/// One that cannot be read is refused by itself.
+fn poll_interval(consumer: &ClientConfig) -> Duration {
+    let set = consumer.get(POLL_INTERVAL).map(str::parse);
+    set.and_then(Result::ok)
+        .map_or(POLL_INTERVAL_DEFAULT, Duration::from_millis)
+}
+
 /// librdkafka takes several words for a truth value.
 fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "t" | "1")
@@ -154,6 +166,16 @@ impl Choices {
                 Some(format!("{:?}", self.patience)),
                 "what waits so long is not meant",
                 "choose an hour at most",
+            );
+        }
+        if self.patience + REBALANCE_MAX >= poll_interval(consumer) && self.patience <= PATIENCE_MAX
+        {
+            refuse(
+                "patience",
+                Some(format!("{:?}", self.patience)),
+                "a rebalance waits for it, and asks for the group's offsets for up to 45 s then: \
+                 past max.poll.interval.ms (300000 unless it is set) the group shuts the member out",
+                "choose `Transactional::patience` at least 46 s below max.poll.interval.ms",
             );
         }
         if self.transactional_id.as_deref() == Some("") {
@@ -267,6 +289,23 @@ mod tests {
             settings,
             ["transaction_timeout", "patience", "transactional_id"]
         );
+    }
+
+    #[test]
+    fn patience_that_outlasts_the_groups_is_refused() {
+        let said = |seconds: u64, interval_ms: Option<&str>| {
+            let mut patient = choices(&[]);
+            patient.patience = Duration::from_secs(seconds);
+            let mut consumer = consumer();
+            if let Some(interval_ms) = interval_ms {
+                consumer.set(POLL_INTERVAL, interval_ms);
+            }
+            let findings = patient.findings(&consumer);
+            findings.iter().any(|finding| finding.setting == "patience")
+        };
+        assert!(!said(254, None) && said(255, None));
+        assert!(!said(120, Some("166000")) && said(120, Some("165000")));
+        assert!(!said(300, Some("600000")));
     }
 
     #[test]

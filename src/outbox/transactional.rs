@@ -1,5 +1,6 @@
 //! A store whose commits are Kafka transactions.
 
+mod in_use;
 mod plan;
 mod sender;
 mod store;
@@ -59,10 +60,11 @@ pub struct Transactional<S> {
     /// Of a store that has no id itself.
     random_id: Result<String, String>,
     closing: Closing,
-    /// The partitions that are leased, by their numbers in the store.
-    names: Mutex<HashMap<PartitionId, TopicPartition>>,
-    /// Sent, and refused by the store underneath because of another of the same transaction.
-    unmarked: Mutex<Vec<PartitionId>>,
+    /// The partitions that were leased, by their numbers in the store, each with its newest epoch.
+    leased: Mutex<HashMap<PartitionId, (TopicPartition, u32)>>,
+    /// Sent under an epoch, and refused by the store underneath because of another of the same
+    /// transaction.
+    unmarked: Mutex<Vec<(PartitionId, u32)>>,
     link: Mutex<Link>,
 }
 
@@ -113,7 +115,7 @@ impl<S: Store> Transactional<S> {
             },
             random_id,
             closing: Closing::default(),
-            names: Mutex::default(),
+            leased: Mutex::default(),
             unmarked: Mutex::default(),
             link: Mutex::default(),
         }
@@ -147,7 +149,8 @@ impl<S: Store> Transactional<S> {
     }
 
     /// How long a transaction is tried again before the consumer stops: 2 minutes by default. A
-    /// rebalance may wait for it, so it should stay below `max.poll.interval.ms`.
+    /// rebalance may wait for it, so it must be more than 45 s below `max.poll.interval.ms` (5 minutes
+    /// by default).
     #[must_use]
     pub fn patience(mut self, limit: Duration) -> Self {
         self.choices.patience = limit;
@@ -164,12 +167,12 @@ impl<S: Store> Transactional<S> {
         self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn unmarked(&self) -> MutexGuard<'_, Vec<PartitionId>> {
+    fn unmarked(&self) -> MutexGuard<'_, Vec<(PartitionId, u32)>> {
         self.unmarked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn names(&self) -> MutexGuard<'_, HashMap<PartitionId, TopicPartition>> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leased(&self) -> MutexGuard<'_, HashMap<PartitionId, (TopicPartition, u32)>> {
+        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn id_for(&self, config: &ClientConfig) -> Result<String, OutboxError> {

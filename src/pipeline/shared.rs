@@ -14,7 +14,8 @@ use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::Offsets;
 
-/// How long the polling thread may need to hear of a loss: the next heartbeat tells it.
+/// How long the polling thread may need to hear of a loss, beside what it drains: it asks for the
+/// group's offsets in a callback, up to 44 s, and the heartbeat behind that tells it.
 const LOST_WAIT: Duration = Duration::from_secs(60);
 
 /// What lanes, committer and polling thread share.
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     permits: Option<Arc<Semaphore>>,
     /// Whether the group hears of positions from elsewhere.
     offsets_sent: bool,
+    lost_wait: Duration,
 }
 
 impl Shared {
@@ -43,6 +45,7 @@ impl Shared {
                 .concurrency_max
                 .map(|max| Arc::new(Semaphore::new(max))),
             offsets_sent: settings.offsets_sent,
+            lost_wait: LOST_WAIT + settings.drain_limit,
         }
     }
 
@@ -90,7 +93,7 @@ impl Shared {
     /// Whether a lane is fenced because its partition is another member's: where transactions carry
     /// the positions, that may be known before the lane is told to stop, which follows.
     pub(super) fn is_lost(&self, stop: &Stop) -> bool {
-        self.offsets_sent && stop.sleep(LOST_WAIT)
+        self.offsets_sent && stop.sleep(self.lost_wait)
     }
 
     /// The first failure is the one that is reported; what follows is its echo.

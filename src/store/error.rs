@@ -138,6 +138,20 @@ pub enum StoreError {
         /// The newest epoch.
         newest: u32,
     },
+    /// Somebody else has taken the partition since, and what the late work was to send was sent
+    /// before that was found.
+    #[error(
+        "{partition} was taken again under epoch {newest}; what was done under epoch {ours} was \
+         sent and is not marked"
+    )]
+    FencedUnmarked {
+        /// The partition.
+        partition: TopicPartition,
+        /// The epoch of the late work.
+        ours: u32,
+        /// The newest epoch.
+        newest: u32,
+    },
     /// A unit does not follow the head.
     #[error(
         "a commit for {partition} goes from {previous} to {next}, but the store stands at {head}"

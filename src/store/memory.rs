@@ -98,7 +98,14 @@ impl Store for MemoryStore {
         for unit in units {
             let place = state.partitions.place_of(unit)?;
             state.partitions.advance(unit)?;
-            state.log.insert((unit.id, place), unit.clone());
+            let kept = CommitUnit {
+                entries: unit.entries.clone(),
+                gaps: unit.gaps.clone(),
+                // Sent, and never asked for again.
+                outbox: Vec::new(),
+                ..*unit
+            };
+            state.log.insert((unit.id, place), kept);
             self.index.insert(unit);
         }
         Ok(())

@@ -293,7 +293,8 @@ pub trait Store: Send + Sync + 'static {
     /// Writes units, at most one a partition, each atomically.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] for a unit under an old epoch, [`StoreError::NotContiguous`] for one
+    /// [`StoreError::Fenced`] for a unit under an old epoch
+    /// ([`FencedUnmarked`](StoreError::FencedUnmarked) where what it sends was sent), [`StoreError::NotContiguous`] for one
     /// that does not follow the partition's head, [`StoreError::Misused`] for two units of one
     /// partition or one that is longer than the store takes (all before anything is written);
     /// [`StoreError::Poisoned`] after an earlier failure; any other error poisons the store.

@@ -7,6 +7,7 @@ use idempotent_consumer::store::{MemoryStore, SledStore};
 use idempotent_consumer::{
     ClientConfig, Error, IdempotentConsumer, OutboxError, Outgoing, Restore, Transactional, key,
 };
+use rdkafka::producer::{BaseProducer, Producer as _};
 
 use crate::member::{Member, builder, config};
 use crate::topics::{self, Reader};
@@ -86,34 +87,37 @@ fn two_with_one_transactional_id_do_not_work_side_by_side_and_two_stores_do() {
         };
         Member::start(builder(config(&kafka, &from), &from), store, &to)
     };
+    let answered = |count| topics::keys(&kafka, &to, Reader::Committed).len() == count;
     let id = admin::name("one-id");
     let first = start(Some(&id));
-    first.wait_until("its answer", || {
-        topics::keys(&kafka, &to, Reader::Committed).len() == 1
-    });
-    let second = start(Some(&id));
-    second.wait_until("the second member", || {
-        broker::group_state(&kafka, &from) == Some(("Stable".to_owned(), 2))
-    });
-    // Each has a partition: the first to commit finds that its id is another's.
-    for partition in 0..2 {
-        feed::produce(
-            &kafka,
-            &from,
-            partition,
-            &[format!("key-{}", 2 + partition)],
-        );
-    }
+    first.wait_until("its answer", || answered(1));
+    // In one process the second is refused, and the first goes on.
+    let error = start(Some(&id)).error();
+    assert!(
+        matches!(error, Error::Outbox(OutboxError::InUse { .. })),
+        "{error}"
+    );
+    feed::produce(&kafka, &from, 0, &["key-1"]);
+    first.wait_until("its second answer", || answered(2));
+    // Another process is not seen from here, and shuts the first out.
+    let mut other = ClientConfig::new();
+    let servers = config(&kafka, &from);
+    other
+        .set(
+            "bootstrap.servers",
+            servers.get("bootstrap.servers").unwrap(),
+        )
+        .set("transactional.id", &id);
+    let other: BaseProducer = other.create().unwrap();
+    other.init_transactions(Duration::from_secs(30)).unwrap();
+    feed::produce(&kafka, &from, 0, &["key-2"]);
     let error = first.error();
     assert!(
         matches!(error, Error::Outbox(OutboxError::Fenced { .. })),
         "{error}"
     );
-    second.wait_until("all answers", || {
-        topics::keys(&kafka, &to, Reader::Committed).len() == 3
-    });
-    let third = start(None);
-    third.wait_until("the third member", || {
+    let (second, third) = (start(None), start(None));
+    third.wait_until("both members", || {
         broker::group_state(&kafka, &from) == Some(("Stable".to_owned(), 2))
     });
     for partition in 0..2 {
@@ -121,12 +125,10 @@ fn two_with_one_transactional_id_do_not_work_side_by_side_and_two_stores_do() {
             &kafka,
             &from,
             partition,
-            &[format!("key-{}", 4 + partition)],
+            &[format!("key-{}", 3 + partition)],
         );
     }
-    third.wait_until("all answers", || {
-        topics::keys(&kafka, &to, Reader::Committed).len() == 5
-    });
+    third.wait_until("all answers", || answered(5));
     third.stop();
     second.stop();
 }

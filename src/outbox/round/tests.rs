@@ -104,6 +104,13 @@ fn void() -> Fault {
     Fault::Abort("void".into())
 }
 
+fn denied() -> OutboxError {
+    OutboxError::Denied {
+        transactional_id: "shop".into(),
+        message: "no".into(),
+    }
+}
+
 const ROUND: &str = "member begin send offsets confirmed commit";
 
 #[test]
@@ -121,10 +128,19 @@ fn a_step_that_fails_before_the_commit_voids_the_transaction_and_all_is_sent_aga
 }
 
 #[test]
-fn a_commit_that_was_refused_is_aborted_and_all_is_sent_again() {
+fn a_commit_that_was_refused_is_aborted_and_nothing_is_sent_again_before_it_is_looked_up() {
     let (ended, done) = run([("commit", void())]);
-    assert!(matches!(ended, Ok(Ended::Committed)), "{ended:?}");
-    assert_eq!(done, format!("{ROUND} abort {ROUND}"));
+    let never = |ended: &Result<Ended, Failure>| match ended {
+        Err(Failure::Doubtful { never, .. }) => Some(never.is_some()),
+        _ => None,
+    };
+    assert_eq!(never(&ended), Some(false), "{ended:?}");
+    assert_eq!(done, format!("{ROUND} abort"));
+    let denied = || Fault::Never(denied());
+    let (ended, _) = run([("commit", denied())]);
+    assert_eq!(never(&ended), Some(true), "{ended:?}");
+    let (ended, _) = run([("commit", void()), ("abort", denied())]);
+    assert!(matches!(ended, Err(Failure::Unknown(_))), "{ended:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::in_use::InUse;
 use super::plan::Plan;
 use crate::outbox::kafka::Producer;
 use crate::outbox::patience::{Closing, Patience};
@@ -33,6 +34,8 @@ pub(super) struct Sender {
     producer: Option<Producer>,
     /// How far each partition was committed under the lease that it has.
     sent: HashMap<PartitionId, NextOffset>,
+    /// Until the end.
+    _in_use: InUse,
 }
 
 impl Sender {
@@ -45,6 +48,7 @@ impl Sender {
         limit: Duration,
         given_up: &dyn Fn() -> bool,
     ) -> Result<Option<Self>, OutboxError> {
+        let in_use = InUse::new(&transactional_id)?;
         let mut sender = Self {
             config,
             transactional_id,
@@ -52,6 +56,7 @@ impl Sender {
             group,
             producer: None,
             sent: HashMap::new(),
+            _in_use: in_use,
         };
         sender.producer = sender.make(limit, given_up)?;
         let made = sender.producer.is_some();
@@ -113,16 +118,14 @@ impl Sender {
         limit: Duration,
     ) -> Result<Ended, OutboxError> {
         loop {
+            if self.producer.is_none() {
+                self.renew(patience)
+                    .map_err(|message| self.error(Failure::Patience(message), limit))?;
+            }
             let Some(producer) = &self.producer else {
-                let left = patience.left();
-                self.producer = self.make(left, &|| patience.left().is_zero())?;
-                if self.producer.is_none() {
-                    let failure = Failure::Patience("no new producer came about".to_owned());
-                    return Err(self.error(failure, limit));
-                }
                 continue;
             };
-            let (message, asked) = match round::commit(producer, &plan.load, patience) {
+            let (message, asked, never) = match round::commit(producer, &plan.load, patience) {
                 Ok(ended) => return Ok(ended),
                 // The fence of the coordinator's clock, not another producer's: this process was
                 // stopped, or the brokers were slow.
@@ -130,29 +133,55 @@ impl Sender {
                     message,
                     after,
                     asked,
-                }) if after >= self.timeout => (message, asked),
+                }) if after >= self.timeout => {
+                    tracing::warn!(
+                        "a transaction took too long, and a new producer is made: {message}"
+                    );
+                    self.producer = None;
+                    (message, asked, None)
+                }
+                Err(Failure::Doubtful { message, never }) => (message, true, never),
                 Err(failure) => return Err(self.error(failure, limit)),
             };
-            tracing::warn!("a transaction took too long, and a new producer is made: {message}");
-            self.producer = None;
-            if !patience.pause() {
-                let failure = if asked {
-                    Failure::Unknown
-                } else {
-                    Failure::Patience
-                };
-                return Err(self.error(failure(message), limit));
+            if !asked {
+                if !patience.pause() {
+                    return Err(self.error(Failure::Patience(message), limit));
+                }
+                continue;
             }
-            if asked {
-                // First the new producer, which ends what the old one has left open.
-                self.producer = self.make(patience.left(), &|| patience.left().is_zero())?;
-                match self.look(plan, patience) {
-                    Some(true) => return Ok(Ended::Committed),
-                    Some(false) => {}
-                    None => return Err(self.error(Failure::Unknown(message), limit)),
+            match (self.outcome(plan, patience), never) {
+                (Ok(true), _) => return Ok(Ended::Committed),
+                (Ok(false), None) => {}
+                (Ok(false), Some(error)) => return Err(error),
+                (Err(why), _) => {
+                    let message = format!("{message}; {why}");
+                    return Err(self.error(Failure::Unknown(message), limit));
                 }
             }
         }
+    }
+
+    /// Makes a new producer, in what is left of the patience, or says why there is none.
+    fn renew(&mut self, patience: &Patience<'_>) -> Result<(), String> {
+        let made = self.make(patience.left(), &|| patience.left().is_zero());
+        // Its own error says that nothing was read yet.
+        self.producer = made.map_err(|error| format!("no new producer came about: {error}"))?;
+        let made = self.producer.is_some();
+        made.then_some(())
+            .ok_or_else(|| "no new producer came about in time".to_owned())
+    }
+
+    /// Whether a commit that was asked for was carried out, or why that is not known.
+    fn outcome(&mut self, plan: &Plan<'_>, patience: &mut Patience<'_>) -> Result<bool, String> {
+        if !patience.pause() {
+            return Err("its time is up".to_owned());
+        }
+        if self.producer.is_none() {
+            // It ends what the old one has left open.
+            self.renew(patience)?;
+        }
+        self.look(plan, patience)
+            .ok_or_else(|| "the group's positions do not tell".to_owned())
     }
 
     /// Whether the last transaction was committed, by the positions that it moved; `None` where that
@@ -161,7 +190,6 @@ impl Sender {
     /// Only a partition that is this member's afterwards can tell, since then nobody else can have
     /// moved it: nothing is leased while a commit is under way.
     fn look(&self, plan: &Plan<'_>, patience: &Patience<'_>) -> Option<bool> {
-        self.producer.as_ref()?;
         let end = Instant::now() + round::UNCLEAR_MAX;
         let is = |standing, name: &TopicPartition| self.group.standing(name) == standing;
         let any = |standing| {
@@ -173,7 +201,7 @@ impl Sender {
         while any(Standing::Unclear) && Instant::now() < end && patience.wait(LOOK_PAUSE) {}
         for (name, next) in plan.moved() {
             if is(Standing::Held, name) {
-                let committed = self.group.ask_committed(name);
+                let committed = self.group.ask_committed(name, &|| patience.left());
                 if let Err(error) = &committed {
                     tracing::warn!(%error, "what came of a transaction is not known");
                 }
@@ -195,7 +223,7 @@ impl Sender {
                 limit_ms: limit.as_millis(),
                 message,
             },
-            Failure::Unknown(message) => OutboxError::Unknown {
+            Failure::Unknown(message) | Failure::Doubtful { message, .. } => OutboxError::Unknown {
                 transactional_id,
                 message,
             },

@@ -4,7 +4,7 @@ use super::sender::Part;
 use super::{Link, Transactional};
 use crate::key::{Fingerprint, HashKey};
 use crate::outbox::round::Ended;
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 use crate::store::{
     Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
     Summary,
@@ -12,15 +12,25 @@ use crate::store::{
 
 impl<S: Store> Transactional<S> {
     /// One transaction for all units, then nothing but the marks is left to do.
-    fn send(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
+    fn send(&self, link: &mut Link, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut parts = Vec::with_capacity(units.len());
-        let mut link = self.link();
-        let sent = std::mem::take(&mut *self.unmarked());
-        let names = self.names();
-        for unit in units.iter().filter(|unit| !sent.contains(&unit.id)) {
-            let name = names.get(&unit.id).ok_or(StoreError::Misused(
+        let sent = self.unmarked();
+        let leased = self.leased();
+        for unit in units {
+            let (name, epoch) = leased.get(&unit.id).ok_or(StoreError::Misused(
                 "a commit for a partition that was not leased",
             ))?;
+            // Before anything is sent: the store underneath would find it too late.
+            if unit.epoch != *epoch {
+                return Err(StoreError::Fenced {
+                    partition: name.clone(),
+                    ours: unit.epoch,
+                    newest: *epoch,
+                });
+            }
+            if sent.contains(&(unit.id, unit.epoch)) {
+                continue;
+            }
             parts.push(Part {
                 id: unit.id,
                 epoch: unit.epoch,
@@ -29,8 +39,8 @@ impl<S: Store> Transactional<S> {
                 records: &unit.outbox,
             });
         }
-        drop(names);
-        let sender = match &mut *link {
+        drop((leased, sent));
+        let sender = match link {
             Link::Up(sender) => sender,
             Link::Down => {
                 return Err(StoreError::Misused(
@@ -79,9 +89,13 @@ impl<S: Store> Store for Transactional<S> {
     }
 
     fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
+        // Not while a commit is between its transaction and its marks: that would fence what is sent.
+        let mut link = self.link();
         let lease = self.inner.lease(partition)?;
-        self.names().insert(lease.id, partition.clone());
-        if let Link::Up(sender) = &mut *self.link() {
+        let epoch = lease.epoch;
+        self.leased().insert(lease.id, (partition.clone(), epoch));
+        self.unmarked().retain(|(id, _)| *id != lease.id);
+        if let Link::Up(sender) = &mut *link {
             sender.forget(lease.id);
         }
         Ok(lease)
@@ -111,6 +125,10 @@ impl<S: Store> Store for Transactional<S> {
         self.inner.gaps(id)
     }
 
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.inner.retained_from(id)
+    }
+
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.result(key, mark)
     }
@@ -118,17 +136,34 @@ impl<S: Store> Store for Transactional<S> {
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         // In this order: what is marked and not sent would be lost, and what is sent and not marked
         // is found in the topic again.
-        self.send(units)?;
-        let marked = self.inner.commit(units);
-        match &marked {
-            Ok(()) => {}
-            // It comes again without the one that is late, and what was sent must not be.
-            Err(StoreError::Fenced { .. }) => {
-                self.unmarked().extend(units.iter().map(|unit| unit.id));
+        let mut link = self.link();
+        self.send(&mut link, units)?;
+        match self.inner.commit(units) {
+            // Somebody leased it from the store underneath. The others come again without the one
+            // that is late, and what was sent must not be.
+            Err(StoreError::Fenced {
+                partition,
+                ours,
+                newest,
+            }) => {
+                let sent = units.iter().map(|unit| (unit.id, unit.epoch));
+                self.unmarked().extend(sent);
+                Err(StoreError::FencedUnmarked {
+                    partition,
+                    ours,
+                    newest,
+                })
             }
-            Err(error) => self.link().break_off(error.to_string()),
+            Err(error) => {
+                link.break_off(error.to_string());
+                Err(error)
+            }
+            Ok(()) => {
+                let marked = |id| units.iter().any(|unit| unit.id == id);
+                self.unmarked().retain(|(id, _)| !marked(*id));
+                Ok(())
+            }
         }
-        marked
     }
 
     fn claims(&self) -> &Claims {
@@ -151,3 +186,6 @@ impl<S: Store> Store for Transactional<S> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -118,7 +119,7 @@ impl Context {
         if self.leaving.load(Ordering::Acquire) {
             return self.accept(consumer, &TopicPartitionList::new(), Vec::new());
         }
-        let offered = match patiently(|| offered(consumer, list)) {
+        let offered = match patiently(|| offered(consumer, list, REQUEST_LIMIT)) {
             Ok(offered) => offered,
             Err(error) => {
                 // The rebalance must be answered even so: with nothing, and then the consumer ends.
@@ -244,6 +245,7 @@ fn names(list: &TopicPartitionList) -> Vec<TopicPartition> {
 pub(super) fn offered(
     consumer: &BaseConsumer<Context>,
     list: &TopicPartitionList,
+    limit: Duration,
 ) -> KafkaResult<Vec<Offered>> {
     let mut asked = TopicPartitionList::with_capacity(list.count());
     for element in list.elements() {
@@ -252,7 +254,7 @@ pub(super) fn offered(
     if asked.count() == 0 {
         return Ok(Vec::new());
     }
-    let answered = consumer.committed_offsets(asked, REQUEST_LIMIT)?;
+    let answered = consumer.committed_offsets(asked, limit)?;
     answered
         .elements()
         .iter()

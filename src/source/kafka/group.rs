@@ -2,6 +2,7 @@
 //! where the member has been replaced.
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerGroupMetadata};
 use rdkafka::error::KafkaError;
@@ -9,7 +10,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::context::{Context, offered};
 use super::membership::has_generation;
-use super::patience::patiently;
+use super::patience::patiently_for;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::SourceError;
 
@@ -71,10 +72,12 @@ impl Group {
         consumer.client().context().committed(partition)
     }
 
-    /// What the group has committed by now, behind all transactions that were open.
+    /// What the group has committed by now, behind all transactions that were open. It is asked for
+    /// while there is time `left`.
     pub(crate) fn ask_committed(
         &self,
         partition: &TopicPartition,
+        left: &dyn Fn() -> Duration,
     ) -> Result<Option<NextOffset>, SourceError> {
         let gone = KafkaError::Canceled;
         let failed = SourceError::client("asking for the group's offsets");
@@ -82,7 +85,7 @@ impl Group {
         let answer = consumer.ok_or(gone).and_then(|consumer| {
             let mut list = TopicPartitionList::new();
             list.add_partition(partition.topic(), partition.partition());
-            patiently(|| offered(&consumer, &list))
+            patiently_for(left, |limit| offered(&consumer, &list, limit))
         });
         let answer = answer.map_err(failed)?;
         Ok(answer.first().and_then(|offered| offered.committed))

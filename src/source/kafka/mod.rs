@@ -27,6 +27,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::{Group, Standing};
+use self::patience::REQUEST_LIMIT;
 pub(crate) use self::understood::not_understood;
 use self::understood::without_secrets;
 use super::{Listener, Source, SourceError};
@@ -98,7 +99,7 @@ impl KafkaSource {
         for Committed { partition, .. } in &positions {
             asked.add_partition(partition.topic(), partition.partition());
         }
-        let group: HashMap<_, _> = context::offered(&self.consumer, &asked)
+        let group: HashMap<_, _> = context::offered(&self.consumer, &asked, REQUEST_LIMIT)
             .map_err(SourceError::client("asking for the group's offsets"))?
             .into_iter()
             .map(|offered| (offered.partition, offered.committed))

@@ -6,6 +6,8 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 
 /// For one attempt; all of them together stay below the default session time-out.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(7);
+/// What the only attempt of one who has no time left gets.
+const REQUEST_MIN: Duration = Duration::from_millis(500);
 const ATTEMPTS: u32 = 3;
 /// No answer in time has one more cause: offsets that an open transaction may still move are not
 /// told before it has ended, which the brokers see to within its time-out and ten seconds.
@@ -16,12 +18,20 @@ const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// Asks, and asks again while the answer is one that passes: a coordinator or a leader that is just
 /// moving must not end the consumer.
 pub(super) fn patiently<T>(mut ask: impl FnMut() -> KafkaResult<T>) -> KafkaResult<T> {
+    patiently_for(&|| Duration::MAX, |_| ask())
+}
+
+/// As `patiently`, while there is time `left`. Each attempt is told how long it may take.
+pub(super) fn patiently_for<T>(
+    left: &dyn Fn() -> Duration,
+    mut ask: impl FnMut(Duration) -> KafkaResult<T>,
+) -> KafkaResult<T> {
     let mut pause = FIRST_PAUSE;
     let mut attempt = 0;
     loop {
         attempt += 1;
-        match ask() {
-            Err(error) if attempt < attempts_max(&error) => {
+        match ask(left().clamp(REQUEST_MIN, REQUEST_LIMIT)) {
+            Err(error) if attempt < attempts_max(&error) && left() > pause => {
                 tracing::warn!(%error, "the broker did not answer as it should; it is asked again");
                 std::thread::sleep(pause);
                 pause = (pause * 4).min(PAUSE_MAX);
@@ -86,6 +96,16 @@ mod tests {
             let (answer, asked) = failing(code, 9);
             assert_eq!((answer.is_err(), asked), (true, attempts));
         }
+    }
+
+    #[test]
+    fn whoever_has_no_time_left_asks_once() {
+        let mut limits = Vec::new();
+        let answer = patiently_for(&|| Duration::ZERO, |limit| {
+            limits.push(limit);
+            Err::<(), _>(KafkaError::OffsetFetch(Code::NotCoordinator))
+        });
+        assert_eq!((answer.is_err(), &limits[..]), (true, &[REQUEST_MIN][..]));
     }
 
     #[test]
