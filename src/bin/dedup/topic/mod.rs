@@ -11,6 +11,7 @@ use crate::say;
 
 mod args;
 mod broker;
+mod clients;
 mod config;
 mod copy;
 mod error;
