@@ -19,6 +19,7 @@ mod figures;
 mod file;
 mod health;
 mod log;
+mod names;
 mod recipe;
 mod run;
 mod serve;
