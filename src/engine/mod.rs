@@ -236,7 +236,7 @@ impl Engine {
             let since = open.close();
             let keys = unit.entries.iter().map(|entry| entry.fingerprint);
             for key in keys.chain(since) {
-                if shared.store.effects_in_commit() {
+                if shared.store.effects_in_commit() || open.is_alone() {
                     // Nothing of it has happened.
                     shared.claims().release(&key, open.holder());
                 } else {

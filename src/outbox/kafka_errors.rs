@@ -34,12 +34,12 @@ fn of_transaction(error: &RDKafkaError, transactional_id: &str) -> Fault {
         return Fault::Again(message);
     }
     match error.code() {
-        Code::IllegalGeneration
-        | Code::UnknownMemberId
-        | Code::FencedInstanceId
-        | Code::FencedMemberEpoch
-        | Code::StaleMemberEpoch
-        | Code::RebalanceInProgress => Fault::Member(message),
+        Code::IllegalGeneration | Code::StaleMemberEpoch | Code::RebalanceInProgress => {
+            Fault::Stale(message)
+        }
+        Code::UnknownMemberId | Code::FencedInstanceId | Code::FencedMemberEpoch => {
+            Fault::Expelled(message)
+        }
         _ => Fault::Abort(message),
     }
 }

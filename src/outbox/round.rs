@@ -23,8 +23,10 @@ pub(super) enum Fault {
     Again(String),
     /// The transaction is void, and may be tried anew.
     Abort(String),
-    /// The group does not know this member, or not in this generation.
-    Member(String),
+    /// The group is in another generation, which this member is told of soon.
+    Stale(String),
+    /// The group does not know this member any more: whatever it held may be others'.
+    Expelled(String),
     /// It would fail the same way for ever.
     Never(OutboxError),
     /// Another producer has taken the transactional id, or the coordinator has ended the transaction
@@ -167,18 +169,24 @@ pub(super) fn commit<W: Wire>(
             }
             Err(fault) => fault,
         };
+        let expelled = matches!(fault, Fault::Expelled(_));
         let (message, never) = match fault {
             Fault::Fenced(message) => return Err(progress.fenced(message)),
             Fault::Fatal(message) => return Err(progress.fatal(message)),
             Fault::Never(error) => (error.to_string(), Some(error)),
-            Fault::Again(message) | Fault::Abort(message) | Fault::Member(message) => {
-                (message, None)
-            }
+            Fault::Again(message)
+            | Fault::Abort(message)
+            | Fault::Stale(message)
+            | Fault::Expelled(message) => (message, None),
         };
         tracing::warn!("a transaction is aborted: {message}");
         abort(wire, patience, &progress)?;
         if let Some(error) = never {
             return Err(Failure::Never(error));
+        }
+        if expelled && !load.positions.is_empty() {
+            // The client need not know it yet, and in a rebalance it is not told before its end.
+            return Ok(Ended::NotOurs(0));
         }
         if !patience.pause() {
             return Err(Failure::Patience(message));
@@ -235,7 +243,12 @@ fn abort<W: Wire>(
             Err(Fault::Fenced(message)) => return Err(progress.fenced(message)),
             Err(Fault::Fatal(message)) => return Err(progress.fatal(message)),
             Err(Fault::Never(error)) => return Err(Failure::Never(error)),
-            Err(Fault::Again(message) | Fault::Abort(message) | Fault::Member(message)) => {
+            Err(
+                Fault::Again(message)
+                | Fault::Abort(message)
+                | Fault::Stale(message)
+                | Fault::Expelled(message),
+            ) => {
                 if !patience.pause() {
                     return Err(progress.impatient(message));
                 }

@@ -96,14 +96,14 @@ impl Session {
             return Err(DeadLetterError::Subscribed { topic }.into());
         }
         let mut ledger = self.engine.lease(partition)?;
-        let committed = if self.settings.transacts {
+        let (committed, start, restore_until) = if self.settings.transacts {
             ledger.commit_alone();
-            start::as_the_store_says(&ledger, offered.committed)
+            start::beside_the_rows(&ledger, offered.committed, self.settings.restore)?
         } else {
             ledger.wake_with(self.committer.wake());
-            offered.committed
+            let decided = start::decide(&ledger, offered.committed, self.settings.restore)?;
+            (offered.committed, decided.0, decided.1)
         };
-        let (start, restore_until) = start::decide(&ledger, committed, self.settings.restore)?;
         // Reading begins one record early, to see whether the topic is still the one worked on.
         let anchor = ledger.lease().head.and_then(|head| head.anchor);
         let asked_for = anchor
@@ -115,7 +115,7 @@ impl Session {
             head = ledger.lease().head.map(|head| head.next.get()),
             in_doubt = ledger.lease().in_doubt,
             restoring = restore_until > NextOffset::ZERO,
-            "partition assigned: {}", self.engine.store().summary(),
+            "partition assigned",
         );
         let taken = Taken {
             ledger,
@@ -274,6 +274,11 @@ fn work(mut lane: Lane, driver: &dyn Driver, shared: &Shared) {
 impl Listener for Session {
     fn offered(&self, partitions: &[Offered]) -> Vec<Start> {
         let take = |offered: &Offered| {
+            if self.shared.has_failed() {
+                // The consumer ends. Each of many partitions would wait once more for a store that
+                // does not answer.
+                return Start::Committed;
+            }
             self.take(offered).unwrap_or_else(|error| {
                 self.shared.fail(error);
                 Start::Committed

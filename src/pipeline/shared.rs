@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::Offsets;
 
-/// How long the polling thread may need to hear of a loss.
-const LOST_WAIT: Duration = Duration::from_secs(10);
+/// How long the polling thread may need to hear of a loss: the next heartbeat tells it.
+const LOST_WAIT: Duration = Duration::from_secs(60);
 
 /// What lanes, committer and polling thread share.
 pub(crate) struct Shared {

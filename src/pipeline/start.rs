@@ -50,27 +50,41 @@ pub(super) fn decide(
     }
 }
 
-/// Where the group counts as standing, for a store that writes marks together with what the handlers
-/// write: what it does not know has not happened, whatever the group has committed. A database that
-/// was put back from a copy lacks both; to read the stretch for its keys would lose what the handlers
-/// wrote.
-pub(super) fn as_the_store_says(
+/// As `decide`, for a store that writes marks together with what the handlers write, and where the
+/// group counts as standing then.
+///
+/// What such a store does not know has not happened, whatever the group has committed: a database
+/// that was put back from a copy lacks both, and to read the stretch for its keys would lose what the
+/// handlers wrote. But for what others did before the store first worked on the partition.
+pub(super) fn beside_the_rows(
     ledger: &Ledger,
     committed: Option<NextOffset>,
-) -> Option<NextOffset> {
-    let lease = ledger.lease();
-    let Some(head) = lease.head else {
-        // It has never worked on the partition: somebody else has.
-        return committed;
+    restore: Restore,
+) -> Result<(Option<NextOffset>, Start, NextOffset), Error> {
+    let (lease, store) = (ledger.lease(), ledger.engine().store());
+    let standing = match (lease.head, committed) {
+        (None, _) | (_, None) => committed,
+        (Some(head), Some(committed)) => {
+            let gaps = store.gaps(lease.id);
+            let reached = gaps.first().unwrap_or(head.next);
+            let known = reached.max(store.restore_until(lease.id));
+            if committed > known {
+                tracing::warn!(
+                    partition = %ledger.partition(), from = %known, to = %committed,
+                    "the group is ahead of the store: what lies between is not there, and is handled"
+                );
+            }
+            Some(committed.min(known))
+        }
     };
-    let gaps = ledger.engine().store().gaps(lease.id);
-    let reached = gaps.first().unwrap_or(head.next);
-    let ahead = committed.filter(|committed| *committed > reached);
-    if let Some(committed) = ahead {
-        tracing::warn!(
-            partition = %ledger.partition(), from = %reached, to = %committed,
-            "the group is ahead of the store: what lies between is not there, and is handled"
-        );
+    let (start, until) = decide(ledger, standing, restore)?;
+    if until > NextOffset::ZERO {
+        store.restores(lease, until)?;
     }
-    committed.map(|committed| committed.min(reached))
+    let start = match (start, standing) {
+        // The group's own may lie further on.
+        (Start::Committed, Some(standing)) => Start::At(standing),
+        _ => start,
+    };
+    Ok((standing, start, until))
 }

@@ -50,6 +50,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).retained_from(id)
     }
 
+    fn restore_until(&self, id: PartitionId) -> NextOffset {
+        (**self).restore_until(id)
+    }
+
+    fn restores(&self, lease: &Lease, until: NextOffset) -> Result<(), StoreError> {
+        (**self).restores(lease, until)
+    }
+
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         (**self).result(key, mark)
     }

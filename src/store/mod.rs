@@ -21,6 +21,7 @@ mod memory;
 mod partitions;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod recorded;
 #[cfg(feature = "redb")]
 mod redb;
 #[cfg(feature = "sled")]
@@ -262,32 +263,31 @@ pub trait Store: Send + Sync + 'static {
         NextOffset::ZERO
     }
 
+    /// Up to where a partition that this store had never worked on is only read for its keys: what
+    /// lies below was done by others. Asked by consumers whose handlers write in the store's own
+    /// transactions.
+    fn restore_until(&self, id: PartitionId) -> NextOffset {
+        let _ = id;
+        NextOffset::ZERO
+    }
+
+    /// Keeps [`restore_until`](Store::restore_until), before the first key is read: an interrupted
+    /// restore is taken up again then, and what others have done is not handled. By default nothing
+    /// is kept.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] where the lease is not the newest, or where it cannot be written.
+    fn restores(&self, lease: &Lease, until: NextOffset) -> Result<(), StoreError> {
+        let _ = (lease, until);
+        Ok(())
+    }
+
     /// The result recorded with a mark, `None` where there is none.
     ///
     /// # Errors
     /// Where the store cannot be read.
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
-        if !mark.has_result {
-            return Ok(None);
-        }
-        // `None` would answer a copy as if its original had recorded nothing.
-        let gone = StoreError::Misused("a mark whose result is in no record of this store");
-        let Some(position) = NextOffset::new(mark.offset) else {
-            return Err(gone);
-        };
-        let mut place = Place::from(position);
-        // What was done late, in a gap, is in a later unit than its neighbours.
-        while let Some((at, unit)) = self.unit_behind(mark.id, place)? {
-            // What was forgotten at the same place has none any more.
-            let of = |entry: &Entry| {
-                entry.fingerprint == *key && entry.offset == mark.offset && !entry.forgotten
-            };
-            if let Some(entry) = unit.entries.into_iter().find(of) {
-                return entry.result.map(|result| Some(result.into())).ok_or(gone);
-            }
-            place = at;
-        }
-        Err(gone)
+        recorded::find(self, key, mark)
     }
 
     /// Writes units, at most one a partition, each atomically.

@@ -1,9 +1,10 @@
 //! Two members of one group, each with a store of its own.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use idempotent_consumer::testkit::EmbeddedBroker;
-use idempotent_consumer::{Delivery, HandlerResult, Ordering, RetryPolicy};
+use idempotent_consumer::{Delivery, HandlerResult, Ordering, RetryPolicy, TopicPartition};
 
 use crate::scripted::Scripted;
 use crate::support::*;
@@ -239,4 +240,31 @@ fn work_that_is_late_at_a_revocation_ends_nothing_and_leaves_no_offset() {
     });
     first.stop_hasty();
     second.stop_hasty();
+}
+
+#[test]
+fn a_member_is_told_which_partitions_it_has_whenever_that_changes() {
+    let broker = broker(2);
+    let start = || {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let tell = Arc::clone(&told);
+        let hook = move |partitions: &[TopicPartition]| {
+            tell.lock().unwrap().push(partitions.len());
+        };
+        let often = builder(&broker).on_assignment(hook);
+        (Running::start(often, Scripted::new(), |_| Ok(())), told)
+    };
+    let last = |told: &Mutex<Vec<usize>>| told.lock().unwrap().last().copied();
+    let (first, of_first) = start();
+    wait_for("both partitions", || last(&of_first) == Some(2));
+    let (second, of_second) = start();
+    wait_for("one each", || {
+        (last(&of_first), last(&of_second)) == (Some(1), Some(1))
+    });
+    // All were taken away before they were given anew.
+    assert!(of_first.lock().unwrap().contains(&0));
+    first.stop();
+    assert_eq!(last(&of_first), Some(0));
+    wait_for("both of the other", || last(&of_second) == Some(2));
+    second.stop();
 }

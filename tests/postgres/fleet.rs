@@ -52,8 +52,9 @@ fn members_that_come_and_go_lose_and_repeat_nothing() {
     let mut keys = Vec::new();
     let mut more = |count: usize| {
         let new = numbered(keys.len()..keys.len() + count);
-        for (number, key) in new.iter().enumerate() {
-            produce(&broker, i32::try_from(number % 4).unwrap(), &[key]);
+        for partition in 0..4 {
+            let here: Vec<_> = new.iter().skip(partition).step_by(4).collect();
+            produce(&broker, i32::try_from(partition).unwrap(), &here);
         }
         keys.extend(new);
         keys.len()

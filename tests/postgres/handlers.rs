@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -114,7 +115,13 @@ fn a_handler_cannot_end_its_transaction_and_what_it_wrote_is_undone() {
     let handled = handled(async |record, sql| {
         note(record, sql).await?;
         if is_first_in_the_middle(record) {
-            for word in ["COMMIT", "/* on purpose */ rollback", "SAVEPOINT mine"] {
+            for word in [
+                "COMMIT",
+                "/* on purpose */ rollback",
+                "SAVEPOINT mine",
+                "SET lock_timeout = 0",
+                "COPY notes TO STDOUT",
+            ] {
                 let refused = sql.execute(word, &[]).await;
                 assert!(
                     matches!(refused, Err(SqlError::Refused { .. })),
@@ -154,6 +161,45 @@ fn a_failed_statement_that_the_handler_hides_makes_its_record_fail() {
             sql.query("SELECT 1 / 0", &[]).await.unwrap_err();
         }
         Ok(())
+    });
+    let Some((notes, _)) = handled else { return };
+    assert_eq!(notes, SECOND_IN_THE_MIDDLE);
+}
+
+#[test]
+fn what_passes_by_itself_is_no_failed_attempt_however_often_it_comes() {
+    // More than a record is tried.
+    let failures = AtomicU32::new(0);
+    let handled = handled(async move |record, sql| {
+        note(record, sql).await?;
+        if record.offset() == 1 && failures.fetch_add(1, Ordering::SeqCst) < 7 {
+            let fail = "DO $$ BEGIN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END $$";
+            let error = sql.execute(fail, &[]).await.unwrap_err();
+            // Whatever the handler makes of it.
+            return Err(HandlerError::reject(error));
+        }
+        Ok(())
+    });
+    let Some((notes, counts)) = handled else {
+        return;
+    };
+    assert_eq!(notes, [(0, 1), (1, 1), (2, 1)]);
+    assert_eq!((counts.retried, counts.dead_lettered), (0, 0));
+}
+
+#[test]
+fn an_error_does_not_quote_rows() {
+    let handled = handled(async |record, sql| {
+        if is_first_in_the_middle(record) {
+            sql.execute("CREATE UNIQUE INDEX ON notes (attempt)", &[])
+                .await?;
+            let twice = "INSERT INTO notes VALUES (1, 4711), (2, 4711)";
+            let error = sql.execute(twice, &[]).await.unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("23505") && !text.contains("4711"), "{text}");
+            return Err(error.into());
+        }
+        Ok(note(record, sql).await?)
     });
     let Some((notes, _)) = handled else { return };
     assert_eq!(notes, SECOND_IN_THE_MIDDLE);

@@ -24,6 +24,7 @@ mod database;
 mod fleet;
 mod full_disk;
 mod handlers;
+mod limits;
 mod member;
 mod retention;
 mod round_trips;

@@ -110,7 +110,7 @@ const ROUND: &str = "member begin send offsets confirmed commit";
 fn a_step_that_fails_before_the_commit_voids_the_transaction_and_all_is_sent_again() {
     assert_eq!(run([]).1, ROUND);
     for step in ["send", "offsets", "confirmed"] {
-        let faults: [fn() -> Fault; 3] = [void, again, || Fault::Member("who?".into())];
+        let faults: [fn() -> Fault; 3] = [void, again, || Fault::Stale("later".into())];
         for fault in faults {
             let (ended, done) = run([(step, fault())]);
             assert!(matches!(ended, Ok(Ended::Committed)), "{step}: {ended:?}");
@@ -199,7 +199,7 @@ fn attempts_end_with_the_patience_and_at_once_with_the_consumer() {
 
 #[test]
 fn nothing_is_sent_for_a_partition_that_is_gone_or_may_be() {
-    let wire = Scripted::new([("offsets", Fault::Member("new generation".into()))]);
+    let wire = Scripted::new([("offsets", Fault::Stale("new generation".into()))]);
     wire.standings
         .borrow_mut()
         .extend([Standing::Held, Standing::Gone]);
@@ -219,4 +219,11 @@ fn nothing_is_sent_for_a_partition_that_is_gone_or_may_be() {
     wire.standings.borrow_mut().push_back(Standing::Unclear);
     let ended = run_for(&wire, Duration::from_secs(60));
     assert!(matches!(ended, Ok(Ended::Committed)), "{ended:?}");
+}
+
+#[test]
+fn an_expelled_member_sends_nothing_again() {
+    let (ended, done) = run([("offsets", Fault::Expelled("who?".into()))]);
+    assert!(matches!(ended, Ok(Ended::NotOurs(0))), "{ended:?}");
+    assert_eq!(done, "member begin send offsets abort");
 }

@@ -29,6 +29,11 @@ const ABORTED_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long transactions of which nothing remains are begun again. A database that restarts or
 /// fails over is back by then; one that is not must be seen.
 const ABORTED_LIMIT: Duration = Duration::from_secs(60);
+/// But so many of them at least: one may last long by itself.
+const ABORTED_MIN: u32 = 5;
+/// So many keys are claimed in the first transaction, and more while all of them are handled in time:
+/// what is claimed and not handled is written for nothing, and others wait for it.
+const REACH_MIN: usize = 16;
 /// How often a position is written that moved without anything being handled.
 const MOVED_EVERY: Duration = Duration::from_millis(200);
 
@@ -52,12 +57,11 @@ impl<E: 'static, H: Handler<E>> Driver for Together<H, E> {
             driver: self,
             context: Arc::clone(lane.context()),
             transaction,
-            ready: VecDeque::new(),
-            next: None,
+            queue: VecDeque::new(),
+            reach: REACH_MIN,
             attempt: 1,
             pauses: None,
-            aborted_since: None,
-            aborted_pause: ABORTED_PAUSE_MIN,
+            aborts: None,
             moved_at: Instant::now(),
             ending: false,
         };
@@ -67,19 +71,26 @@ impl<E: 'static, H: Handler<E>> Driver for Together<H, E> {
     }
 }
 
+/// Transactions one after the other of which nothing remained.
+struct Aborts {
+    since: Instant,
+    count: u32,
+    pause: Duration,
+}
+
 struct Batches<'a, H, E> {
     driver: &'a Together<H, E>,
     context: Arc<Context>,
     transaction: Box<dyn Transaction<E>>,
-    /// To be handled, in their order; their keys are claimed.
-    ready: VecDeque<Work>,
-    /// Behind them: one that is not simply to be handled.
-    next: Option<Work>,
+    /// Taken in and not seen through, in their order. None behind one that is not simply to be
+    /// handled.
+    queue: VecDeque<Work>,
+    /// How many are claimed at once.
+    reach: usize,
     /// Of the first of them.
     attempt: u32,
     pauses: Option<Box<dyn Iterator<Item = Duration>>>,
-    aborted_since: Option<Instant>,
-    aborted_pause: Duration,
+    aborts: Option<Aborts>,
     moved_at: Instant,
     ending: bool,
 }
@@ -91,34 +102,37 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
             if self.ending {
                 return Ok(());
             }
-            if !self.ready.is_empty() {
+            if self.ready() > 0 {
                 self.transact(lane)?;
-            } else if let Some(work) = self.next.take() {
+            } else if let Some(work) = self.queue.pop_front() {
                 self.see_to(lane, work)?;
             }
         }
     }
 
+    /// How many of the first are to be handled.
+    fn ready(&self) -> usize {
+        let mut queue = self.queue.iter();
+        let end = queue.position(|work| !work.is_claimed());
+        end.unwrap_or(self.queue.len())
+    }
+
     /// Takes in what there is, up to a record that must wait for those before it.
     fn collect(&mut self, lane: &mut Lane) -> Result<(), Error> {
         let max = self.context.settings.uncommitted_records_max;
-        while self.next.is_none() && self.ready.len() < max {
-            lane.wait_for_records(self.ready.is_empty());
+        while !self.ending && self.ready() == self.queue.len() && self.queue.len() < max {
+            lane.wait_for_records(self.queue.is_empty());
             match lane.next()? {
-                Step::Work(work) if work.is_claimed() => self.ready.push_back(work),
-                Step::Work(work) | Step::Parked(work) => self.next = Some(work),
-                Step::More if !self.ready.is_empty() => {}
+                Step::Work(work) | Step::Parked(work) => self.queue.push_back(work),
+                Step::More if !self.queue.is_empty() => {}
                 Step::More => self.commit_moved(lane, MOVED_EVERY)?,
                 Step::Idle => {
-                    if self.ready.is_empty() {
+                    if self.queue.is_empty() {
                         self.commit_moved(lane, Duration::ZERO)?;
                     }
                     break;
                 }
                 Step::Stopped => self.ending = true,
-            }
-            if self.ending {
-                break;
             }
         }
         self.ending |= self.context.stop.is_set();
@@ -136,38 +150,56 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
 
     /// One transaction, with as many of those that are ready as it takes.
     fn transact(&mut self, lane: &mut Lane) -> Result<(), Error> {
-        let ran = match self.driver.runtime.block_on(self.run()) {
+        let runtime = self.driver.runtime.clone();
+        // One for all of it: another lane's handler may wait for what this transaction has written.
+        let context = Arc::clone(&self.context);
+        let Some(_permit) = runtime.block_on(context.permit()) else {
+            self.ending = true;
+            return Ok(());
+        };
+        let reach = self.reach.min(self.ready());
+        let ran = match runtime.block_on(self.run(reach)) {
             Ok(ran) => ran,
             Err(error) => return self.aborted(error),
         };
         let done = ran.recorded.len();
         if done > 0 {
-            let prepared = lane.prepare(self.ready.iter().zip(ran.recorded))?;
-            let commit = self.transaction.commit(&prepared.unit);
-            if let Err(error) = self.driver.runtime.block_on(commit) {
+            let prepared = lane.prepare(self.queue.iter().zip(ran.recorded))?;
+            if let Err(error) = runtime.block_on(self.transaction.commit(&prepared.unit)) {
                 lane.take_back(prepared);
                 return self.aborted(error);
             }
-            lane.written(&prepared, self.ready.iter().take(done));
-            self.ready.drain(..done);
+            lane.written(&prepared, self.queue.iter().take(done), self.attempt - 1);
+            self.queue.drain(..done);
             self.first_is_new();
-        } else if let Err(error) = self.driver.runtime.block_on(self.transaction.roll_back()) {
+        } else if matches!(ran.then, Then::Ended) {
+            // What it waits for may take long, and nobody is to wait for that.
+            self.transaction = self
+                .driver
+                .transactions
+                .open(lane.partition(), lane.lease());
+        } else if let Err(error) = runtime.block_on(self.transaction.roll_back()) {
             return self.aborted(error);
         }
-        self.aborted_since = None;
+        self.aborts = None;
+        self.reach = if done == reach {
+            self.context
+                .settings
+                .uncommitted_records_max
+                .min(2 * reach.max(self.reach))
+        } else {
+            (done + done / 2).max(1)
+        };
         match ran.then {
             Then::Left => {}
             Then::Ended => self.ending = true,
             Then::DoneElsewhere => {
-                if let Some(work) = self.ready.pop_front() {
+                // Not at once: it may have been said although its mark cannot be seen yet.
+                self.ending |= self.context.stop.sleep(LOOK_EVERY);
+                if let Some(mut work) = self.queue.pop_front() {
                     lane.release(&work);
-                    self.look_again(
-                        lane,
-                        Work {
-                            claimed: false,
-                            ..work
-                        },
-                    )?;
+                    work.claimed = false;
+                    self.look_again(lane, work)?;
                 }
             }
             Then::Failed(failure) => self.failed(lane, failure)?,
@@ -183,21 +215,31 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
                 return Err(error.into());
             }
         };
-        let since = *self.aborted_since.get_or_insert_with(|| {
-            self.aborted_pause = ABORTED_PAUSE_MIN;
-            Instant::now()
+        // Others need not wait for what it holds while this one pauses.
+        self.roll_back();
+        let aborts = self.aborts.get_or_insert_with(|| Aborts {
+            since: Instant::now(),
+            count: 0,
+            pause: ABORTED_PAUSE_MIN,
         });
-        if since.elapsed() >= ABORTED_LIMIT {
+        aborts.count += 1;
+        if aborts.count >= ABORTED_MIN && aborts.since.elapsed() >= ABORTED_LIMIT {
             return Err(error.into());
         }
-        let pause = self.aborted_pause;
+        let pause = aborts.pause;
         tracing::warn!(
             partition = %self.context.partition, %error, pause_ms = pause.as_millis(),
             "nothing of a transaction remains; its records are handled again"
         );
-        self.aborted_pause = ABORTED_PAUSE_MAX.min(2 * pause);
+        aborts.pause = ABORTED_PAUSE_MAX.min(2 * pause);
         self.ending |= self.context.stop.sleep(pause);
         Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        if let Err(error) = self.driver.runtime.block_on(self.transaction.roll_back()) {
+            tracing::debug!(?error, "a transaction was not rolled back");
+        }
     }
 
     /// The first of those that are ready has not been tried.
@@ -209,7 +251,7 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
     /// The first of those that are ready has failed. Those before it are done, and no transaction is
     /// open while it waits.
     fn failed(&mut self, lane: &mut Lane, failure: Failure) -> Result<(), Error> {
-        let Some(work) = self.ready.pop_front() else {
+        let Some(work) = self.queue.pop_front() else {
             return Ok(());
         };
         let pauses = self
@@ -219,7 +261,7 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
         let (outcome, retried) = match self.driver.runtime.block_on(after) {
             Next::Attempt => {
                 self.attempt += 1;
-                self.ready.push_front(work);
+                self.queue.push_front(work);
                 return Ok(());
             }
             Next::Over(outcome) => (outcome, u64::from(self.attempt - 1)),
@@ -246,13 +288,13 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
         }
     }
 
-    /// A record whose key was in another's hands.
+    /// A record whose key was in another's hands. It keeps its place before those behind it.
     fn look_again(&mut self, lane: &mut Lane, work: Work) -> Result<(), Error> {
+        self.first_is_new();
         match lane.look_again(work)? {
-            Some(Step::Work(work)) if work.is_claimed() => self.ready.push_front(work),
-            Some(Step::Work(work)) => self.next = Some(work),
+            Some(Step::Work(work)) => self.queue.push_front(work),
             Some(Step::Parked(work)) => {
-                self.next = Some(work);
+                self.queue.push_front(work);
                 self.ending |= self.context.stop.sleep(LOOK_EVERY);
             }
             _ => {}
@@ -282,10 +324,8 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
     /// What was taken in and not handled is somebody else's now.
     fn give_back(&mut self, lane: &Lane) {
         // An open transaction holds keys that others wait for.
-        if let Err(error) = self.driver.runtime.block_on(self.transaction.roll_back()) {
-            tracing::debug!(?error, "the last transaction was not rolled back");
-        }
-        for work in self.ready.drain(..).chain(self.next.take()) {
+        self.roll_back();
+        for work in self.queue.drain(..) {
             lane.release(&work);
         }
     }

@@ -15,6 +15,9 @@ pub(super) const RESTORE_WAIT: Duration = Duration::from_millis(5);
 /// How long a silent partition is waited for before its end is asked for: several of librdkafka's
 /// fetches, each of which the broker answers within half a second.
 const RESTORE_SILENCE: Duration = Duration::from_secs(3);
+/// After so many of them there is nothing to come, although the partition goes on: behind the last
+/// record lie transaction markers, or aborted transactions alone. More would have come by now.
+const RESTORE_SILENCES: u32 = 4;
 /// How often a restore says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
@@ -26,6 +29,8 @@ pub(super) struct Progress {
     said_at: Option<Instant>,
     /// Since when no record has come.
     silent_since: Option<Instant>,
+    /// How many silences the broker has answered in, one after the other.
+    silences: u32,
 }
 
 impl Lane {
@@ -108,6 +113,7 @@ impl Lane {
             return true;
         }
         if !empty {
+            self.progress.silences = 0;
             self.progress.silent_since = None;
             return false;
         }
@@ -117,8 +123,13 @@ impl Lane {
         }
         self.progress.silent_since = None;
         // The answer also says that the broker can be reached: else its silence means nothing.
-        self.reader
-            .watermarks()
-            .is_ok_and(|(_, high)| high <= self.restore_until)
+        let Ok((low, high)) = self.reader.watermarks() else {
+            self.progress.silences = 0;
+            return false;
+        };
+        self.progress.silences += 1;
+        high <= self.restore_until
+            || low >= self.restore_until
+            || self.progress.silences >= RESTORE_SILENCES
     }
 }

@@ -19,12 +19,14 @@ impl Lane {
         self.ledger.prepare(done.collect())
     }
 
-    /// The unit is written, and these records with it.
+    /// The unit is written, and these records with it; the first after so many failed attempts.
     pub(in crate::pipeline) fn written<'a>(
         &mut self,
         prepared: &Prepared,
         done: impl Iterator<Item = &'a Work>,
+        retried: u32,
     ) {
+        self.counts.retried += u64::from(retried);
         for work in done {
             self.counts.add(work.decision);
             self.handled(work);

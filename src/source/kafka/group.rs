@@ -8,6 +8,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
 use super::context::{Context, offered};
+use super::membership::has_generation;
 use super::patience::patiently;
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::SourceError;
@@ -53,7 +54,10 @@ impl Group {
         };
         // Before it is asked what is held: a loss is told with the generation, before anybody can ask
         // for the next one's, and forgotten behind the partitions.
-        let lost = consumer.assignment_lost() || consumer.client().fatal_error().is_some();
+        // In a rebalance a loss is not told at all, but the generation is gone all the same.
+        let lost = consumer.assignment_lost()
+            || !has_generation(&consumer)
+            || consumer.client().fatal_error().is_some();
         match (consumer.client().context().is_revoking(partition), lost) {
             (Some(_), false) => Standing::Held,
             (Some(false), true) => Standing::Unclear,

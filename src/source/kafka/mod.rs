@@ -9,6 +9,7 @@ mod commit;
 mod context;
 mod group;
 pub(crate) mod log;
+mod membership;
 mod patience;
 mod reader;
 mod understood;

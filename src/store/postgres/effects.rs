@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
 use super::connect::Conn;
-use super::error::describe;
+use super::error::{describe, is_transient};
 use super::statement::refused_word;
 use crate::handler::{Effects, HandlerResult};
 
@@ -31,12 +31,17 @@ const UNDO: &str = "ROLLBACK TO SAVEPOINT idempotent_consumer_record; \
 ///
 /// Statements are prepared at their first use and kept by their text (256 of them): write values as
 /// parameters, `$1` and so on. One statement a call. What would begin, end or divide the
-/// transaction (`COMMIT`, `ROLLBACK`, `SAVEPOINT` and their like) is refused. Settings are made
-/// with `SET LOCAL`, since the connection serves the next record as well.
+/// transaction (`COMMIT`, `ROLLBACK`, `SAVEPOINT` and their like) is refused, and so are `COPY` and
+/// what would change the connection, which serves the next record as well: settings are made with
+/// `SET LOCAL`.
 ///
 /// A statement that failed spoils what follows it: the handler must return an error then, and
 /// whether it is tried again says the [`RetryPolicy`](crate::RetryPolicy). Where a conflict is
 /// expected, `ON CONFLICT DO NOTHING` answers with a count instead of an error.
+///
+/// What passes by itself (a deadlock, a serialization failure, a time limit, a full disk, a server
+/// that shuts down) is no failed attempt, whatever the handler returns: the whole transaction is
+/// done again, for as long as the consumer's limit for that.
 pub struct SqlEffects {
     conn: Option<Arc<Conn>>,
     recorded: Effects,
@@ -51,6 +56,8 @@ struct Stage {
     /// It is this record's.
     begun: bool,
     failed: bool,
+    /// Why a statement failed that nothing was wrong with: the whole transaction is done again.
+    passing: Option<String>,
     /// Statements without an answer yet. Of one that is not waited for any more it stays unknown.
     running: usize,
 }
@@ -59,10 +66,11 @@ struct Stage {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqlError {
-    /// It would have begun, ended or divided the transaction.
+    /// It would have begun, ended or divided the transaction, or changed the connection beyond it.
     #[error(
-        "{word} is not for handlers: the consumer commits the transaction together with the mark. \
-         To undo what was written for this record, return an error"
+        "{word} is not for handlers: the consumer commits the transaction together with the mark, \
+         and its connection serves the next record too. To undo what was written for this record, \
+         return an error; what is set, is set with SET LOCAL"
     )]
     Refused {
         /// What it began with.
@@ -187,8 +195,11 @@ impl SqlEffects {
         let answer = answer.await;
         let mut stage = self.stage();
         stage.running -= 1;
-        if answer.is_err() {
+        if let Err(error) = &answer {
             stage.failed = true;
+            if is_transient(error) {
+                stage.passing.get_or_insert_with(|| describe(error));
+            }
             conn.forget(text);
         }
         answer.map_err(SqlError::Database)
@@ -223,10 +234,12 @@ impl SqlEffects {
     }
 }
 
-/// How a record's part of the transaction cannot be kept.
+/// How a record's part of the transaction cannot be kept, or not be undone alone.
 pub(super) enum Unkept {
     Spoilt,
     Lost(Error),
+    /// A statement failed for a reason that passes: a deadlock, a server that shuts down.
+    Passing(String),
 }
 
 /// For the transaction that it is a part of.
@@ -261,6 +274,7 @@ impl SqlEffects {
     }
 
     pub(super) async fn keep(&mut self) -> Result<Option<Box<[u8]>>, Unkept> {
+        self.check_passing()?;
         let (failed, begun, unknown) = {
             let stage = self.stage();
             (stage.failed, stage.begun, stage.running > 0)
@@ -281,14 +295,22 @@ impl SqlEffects {
         Ok(std::mem::take(&mut self.recorded).into_result())
     }
 
-    pub(super) async fn undo(&mut self) -> Result<(), Error> {
+    pub(super) async fn undo(&mut self) -> Result<(), Unkept> {
         self.recorded = Effects::default();
+        self.check_passing()?;
         let begun = self.stage().begun;
         if let (true, Some(conn)) = (begun, &self.conn) {
-            conn.client().batch_execute(UNDO).await?;
+            let undone = conn.client().batch_execute(UNDO).await;
+            undone.map_err(Unkept::Lost)?;
             *self.stage() = Stage::default();
         }
         Ok(())
+    }
+
+    /// The record's attempts are not used up by what another transaction, or the server, has done.
+    fn check_passing(&self) -> Result<(), Unkept> {
+        let passing = self.stage().passing.take();
+        passing.map_or(Ok(()), |why| Err(Unkept::Passing(why)))
     }
 }
 

@@ -75,7 +75,8 @@ pub(super) fn is_refused_commit(error: &tokio_postgres::Error) -> bool {
     severity == Some(Severity::Error)
 }
 
-/// The server's words; the crate's own say "db error" and no more.
+/// The server's words; the crate's own say "db error" and no more. Not its `DETAIL`, which quotes
+/// rows: whose logs those may go to is not for this crate to say.
 pub(super) fn describe(error: &tokio_postgres::Error) -> String {
     let Some(answer) = error.as_db_error() else {
         let mut text = error.to_string();
@@ -87,8 +88,8 @@ pub(super) fn describe(error: &tokio_postgres::Error) -> String {
         return text;
     };
     let mut text = format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
-    for more in [answer.detail(), answer.hint()].into_iter().flatten() {
-        text = format!("{text}. {more}");
+    if let Some(hint) = answer.hint() {
+        text = format!("{text}. {hint}");
     }
     text
 }

@@ -25,6 +25,13 @@ pub struct Expired {
     pub units: u64,
 }
 
+/// How far a partition's units may go.
+#[derive(Clone, Copy)]
+struct Limits {
+    position: NextOffset,
+    oldest_ms: i64,
+}
+
 /// One step's units.
 struct Front {
     next: NextOffset,
@@ -57,11 +64,36 @@ impl Shared {
         self.refresh(&conn).await?;
         let ids = self.known().ids();
         for id in ids {
-            while let Some(front) = self.front(&conn, id, keep_ms).await? {
+            let Some(limits) = self.limits(&conn, id, keep_ms).await? else {
+                continue;
+            };
+            while let Some(front) = self.front(&conn, id, limits).await? {
                 self.drop_front(&conn, id, &front, expired).await?;
             }
         }
         self.refresh(&conn).await
+    }
+
+    /// What may go as of now: a call ends, however fast new units come.
+    async fn limits(
+        &self,
+        conn: &Conn,
+        id: PartitionId,
+        keep_ms: i64,
+    ) -> Result<Option<Limits>, Failure> {
+        let failed = |error| self.failure("looking for what expired", &error);
+        let kept = self.kept(id)?;
+        let Some(head) = kept.partition.head else {
+            return Ok(None);
+        };
+        // One record from the future must not take all others with it.
+        let clock = "SELECT floor(extract(epoch FROM now()) * 1000)::bigint";
+        let row = conn.client().query_one(clock, &[]).await.map_err(failed)?;
+        let now: i64 = row.try_get(0).map_err(failed)?;
+        Ok(Some(Limits {
+            position: kept.partition.gaps.first().unwrap_or(head.next),
+            oldest_ms: head.max_timestamp_ms.min(now).saturating_sub(keep_ms),
+        }))
     }
 
     /// The oldest units that may go: below everything that is not done, and so old by the time of
@@ -70,19 +102,10 @@ impl Shared {
         &self,
         conn: &Conn,
         id: PartitionId,
-        keep_ms: i64,
+        limits: Limits,
     ) -> Result<Option<Front>, Failure> {
         let failed = |error| self.failure("looking for what expired", &error);
-        let kept = self.kept(id)?;
-        let Some(head) = kept.partition.head else {
-            return Ok(None);
-        };
-        let position = kept.partition.gaps.first().unwrap_or(head.next);
-        // One record from the future must not take all others with it.
-        let clock = "SELECT floor(extract(epoch FROM now()) * 1000)::bigint";
-        let row = conn.client().query_one(clock, &[]).await.map_err(failed)?;
-        let now: i64 = row.try_get(0).map_err(failed)?;
-        let oldest = head.max_timestamp_ms.min(now).saturating_sub(keep_ms);
+        let position = limits.position;
         let statement = conn.prepared(&self.sql.expirable).await.map_err(failed)?;
         let rows = conn
             .client()
@@ -97,7 +120,7 @@ impl Shared {
             let foreign = |foreign: rows::Foreign| foreign.failure(&self.place);
             let unit = rows::old_unit(row).map_err(foreign)?;
             // A unit whose records have no time is never old.
-            let is_old = unit.max_timestamp_ms >= 0 && unit.max_timestamp_ms < oldest;
+            let is_old = unit.max_timestamp_ms >= 0 && unit.max_timestamp_ms < limits.oldest_ms;
             let front = front.get_or_insert_with(|| Front {
                 next: NextOffset::ZERO,
                 tokens: Vec::new(),

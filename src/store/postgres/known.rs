@@ -9,7 +9,8 @@ use crate::store::{Gaps, Head, PartitionId};
 pub(super) struct Known(Vec<Kept>);
 
 impl Known {
-    /// Takes in what was read of all. A commit may have been taken in since it was read.
+    /// Takes in what was read of all. A commit may have been taken in since it was read, and a
+    /// partition that was not there yet.
     pub(super) fn refresh(&mut self, all: Vec<Kept>) {
         let age = |kept: &Kept| (kept.partition.epoch, kept.partition.place);
         let mut old = std::mem::replace(&mut self.0, all);
@@ -18,6 +19,8 @@ impl Known {
                 std::mem::swap(now, before);
             }
         }
+        let read = self.0.len().min(old.len());
+        self.0.extend(old.drain(read..));
     }
 
     /// Takes a row in. `false` where others before it are missing: all are to be read again.
@@ -65,6 +68,18 @@ impl Known {
         }
     }
 
+    pub(super) fn restore_until(&self, id: PartitionId) -> NextOffset {
+        let kept = self.get(id);
+        kept.map_or(NextOffset::ZERO, |kept| kept.restore_until)
+    }
+
+    /// Keys below are only read from now on.
+    pub(super) fn restores(&mut self, id: PartitionId, until: NextOffset) {
+        if let Some(kept) = self.0.get_mut(id.0 as usize) {
+            kept.restore_until = kept.restore_until.max(until);
+        }
+    }
+
     pub(super) fn heads(&self) -> Vec<(TopicPartition, Option<Head>)> {
         let each = self.0.iter().map(|kept| &kept.partition);
         each.map(|one| (one.name.clone(), one.head)).collect()
@@ -72,5 +87,39 @@ impl Known {
 
     pub(super) fn ids(&self) -> Vec<PartitionId> {
         self.0.iter().map(|kept| kept.id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Place;
+    use crate::store::partitions::Partition;
+
+    fn kept(id: u32, epoch: u32) -> Kept {
+        Kept {
+            id: PartitionId(id),
+            partition: Partition {
+                name: TopicPartition::new("orders", id.cast_signed()),
+                epoch,
+                open: true,
+                head: None,
+                place: Place::default(),
+                gaps: Gaps::default(),
+            },
+            retained_from: NextOffset::ZERO,
+            restore_until: NextOffset::ZERO,
+        }
+    }
+
+    #[test]
+    fn what_was_read_too_early_takes_nothing_back() {
+        let mut known = Known::default();
+        assert!(known.put(kept(0, 1)) && known.put(kept(1, 2)) && known.put(kept(2, 1)));
+        known.refresh(vec![kept(0, 3), kept(1, 1)]);
+        let epochs = [0, 1, 2].map(|id| known.get(PartitionId(id)).unwrap().partition.epoch);
+        assert_eq!(epochs, [3, 2, 1]);
+        known.refresh(vec![kept(0, 3), kept(1, 2), kept(2, 1), kept(3, 1)]);
+        assert_eq!(known.len(), 4);
     }
 }

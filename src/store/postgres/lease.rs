@@ -8,7 +8,7 @@ use super::rows::{self, Kept, Stamp};
 use super::schema;
 use super::shared::Shared;
 use crate::key::HashKey;
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 use crate::store::partitions::{NEVER_LEASED, fence};
 use crate::store::{Lease, Owner, PartitionId, StoreError, owner_matches, same};
 
@@ -126,7 +126,7 @@ impl Shared {
             id: kept.id,
             epoch: kept.partition.epoch,
             head: kept.partition.head,
-            in_doubt: rows::get(&row, 13, "leased").map_err(foreign)?,
+            in_doubt: rows::get(&row, 14, "leased").map_err(foreign)?,
         };
         if !self.known().put(kept) {
             self.refresh(conn).await?;
@@ -172,6 +172,40 @@ impl Shared {
         let (number, epoch) = (rows::id_sql(lease.id), i64::from(lease.epoch));
         let released = conn.client().execute(&statement, &[&number, &epoch]).await;
         if released.map_err(failed)? == 1 {
+            return Ok(());
+        }
+        self.refresh(&conn).await?;
+        let now = self.kept(lease.id)?;
+        fence(&now.partition, lease.epoch).map_err(Failure::lasting)
+    }
+
+    pub(super) async fn restores(
+        self: Arc<Self>,
+        lease: Lease,
+        until: NextOffset,
+    ) -> Result<(), StoreError> {
+        self.check_poison()?;
+        let mut outage = self.outage();
+        loop {
+            match self.try_restores(&lease, until).await {
+                Ok(()) => return Ok(()),
+                Err(failure) => outage.pause(failure).await?,
+            }
+        }
+    }
+
+    async fn try_restores(&self, lease: &Lease, until: NextOffset) -> Result<(), Failure> {
+        let mut writer = self.writer.lock().await;
+        let conn = self.alive(&mut writer, Use::Writing).await?;
+        let failed = |error| self.failure("keeping up to where keys are restored", &error);
+        let statement = conn.prepared(&self.sql.restores).await.map_err(failed)?;
+        let (number, epoch) = (rows::id_sql(lease.id), i64::from(lease.epoch));
+        let kept = conn
+            .client()
+            .execute(&statement, &[&number, &epoch, &until.get()])
+            .await;
+        if kept.map_err(failed)? == 1 {
+            self.known().restores(lease.id, until);
             return Ok(());
         }
         self.refresh(&conn).await?;

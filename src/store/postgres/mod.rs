@@ -190,7 +190,25 @@ impl Store for PostgresStore {
     }
 
     fn retained_from(&self, id: PartitionId) -> NextOffset {
-        self.shared.known().retained_from(id)
+        // Any member may have expired keys since the row was read here.
+        let read = self.run(self.shared().read_retained_from(id));
+        let kept = self.shared.known().retained_from(id);
+        match read {
+            Ok(read) => kept.max(read),
+            Err(error) => {
+                tracing::warn!(%error, "what has expired was not read; what is known of it counts");
+                kept
+            }
+        }
+    }
+
+    /// As this store's lease has read it, or has kept it since: nobody else changes it meanwhile.
+    fn restore_until(&self, id: PartitionId) -> NextOffset {
+        self.shared.known().restore_until(id)
+    }
+
+    fn restores(&self, lease: &Lease, until: NextOffset) -> Result<(), StoreError> {
+        self.run(self.shared().restores(*lease, until))
     }
 
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {

@@ -7,6 +7,7 @@ use super::error::Failure;
 use super::rows;
 use super::shared::Shared;
 use crate::key::Fingerprint;
+use crate::record::NextOffset;
 use crate::store::{CommitUnit, Mark, PartitionId, Place, StoreError};
 
 /// Up to here keys are counted; above, the server's estimate is taken.
@@ -48,6 +49,37 @@ impl Shared {
             self.refresh(&conn).await?;
         }
         Ok(keys.iter().map(|key| found.get(key).copied()).collect())
+    }
+
+    /// Up to where keys of a partition may have expired, by whichever member.
+    pub(super) async fn read_retained_from(
+        self: Arc<Self>,
+        id: PartitionId,
+    ) -> Result<NextOffset, StoreError> {
+        let mut outage = self.outage();
+        loop {
+            match self.try_retained_from(id).await {
+                Ok(from) => return Ok(from),
+                Err(failure) => outage.pause(failure).await?,
+            }
+        }
+    }
+
+    async fn try_retained_from(&self, id: PartitionId) -> Result<NextOffset, Failure> {
+        let conn = self.reader().await?;
+        let failed = |error| self.failure("reading what has expired", &error);
+        let statement = conn.prepared(&self.sql.retained_from).await;
+        let statement = statement.map_err(failed)?;
+        let row = conn
+            .client()
+            .query_opt(&statement, &[&rows::id_sql(id)])
+            .await;
+        let Some(row) = row.map_err(failed)? else {
+            return Ok(NextOffset::ZERO);
+        };
+        let from = rows::retained_from(&row).map_err(|foreign| foreign.failure(&self.place))?;
+        self.known().retain_from(id, from);
+        Ok(from)
     }
 
     pub(super) async fn unit_behind(

@@ -52,6 +52,7 @@ pub(super) struct Kept {
     pub(super) id: PartitionId,
     pub(super) partition: Partition,
     pub(super) retained_from: NextOffset,
+    pub(super) restore_until: NextOffset,
 }
 
 /// What a row holds that this crate never wrote.
@@ -172,12 +173,17 @@ pub(super) fn partition(row: &Row) -> Result<Kept, Foreign> {
             gaps: gaps(&numbers)?,
         },
         retained_from: position(get(row, 12, "retained_from")?, "retained_from")?,
+        restore_until: position(get(row, 13, "restore_until")?, "restore_until")?,
     })
 }
 
 pub(super) fn fingerprint(bytes: &[u8]) -> Result<Fingerprint, Foreign> {
     let bytes = bytes.try_into().map_err(|_| Foreign("a fingerprint"))?;
     Ok(Fingerprint(bytes))
+}
+
+pub(super) fn retained_from(row: &Row) -> Result<NextOffset, Foreign> {
+    position(get(row, 0, "retained_from")?, "retained_from")
 }
 
 /// A row of `marks`, with its key.

@@ -33,6 +33,7 @@ const MIGRATIONS: [&str; 1] = ["\
         anchor_offset bigint, anchor_timestamp_ms bigint, anchor_digest bigint,
         max_timestamp_ms bigint NOT NULL DEFAULT -1,
         retained_from bigint NOT NULL DEFAULT 0,
+        restore_until bigint NOT NULL DEFAULT 0,
         UNIQUE (topic, partition)) WITH (fillfactor = 50);
     CREATE TABLE {s}.units (
         partition integer NOT NULL,

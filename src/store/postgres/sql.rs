@@ -4,7 +4,8 @@ use super::rows::{DEAD_LETTERED, FORGOTTEN, RESTORED};
 
 /// What a partition's row is read from, in the order that [`rows`](super::rows) expects.
 const PARTITION: &str = "p.id, p.topic, p.partition, p.epoch, p.leased, p.next, p.step, p.gaps, \
-     p.anchor_offset, p.anchor_timestamp_ms, p.anchor_digest, p.max_timestamp_ms, p.retained_from";
+     p.anchor_offset, p.anchor_timestamp_ms, p.anchor_digest, p.max_timestamp_ms, p.retained_from, \
+     p.restore_until";
 
 /// Every statement that the store sends more than once in its life.
 pub(super) struct Sql {
@@ -14,6 +15,7 @@ pub(super) struct Sql {
     pub(super) register: String,
     pub(super) lease: String,
     pub(super) release: String,
+    pub(super) restores: String,
     pub(super) lookup: String,
     pub(super) result: String,
     pub(super) unit_behind: String,
@@ -26,6 +28,7 @@ pub(super) struct Sql {
     pub(super) put: String,
     pub(super) advance: String,
     pub(super) expirable: String,
+    pub(super) retained_from: String,
     pub(super) retain_from: String,
     pub(super) expire_marks: String,
     pub(super) expire_units: String,
@@ -63,6 +66,10 @@ impl Sql {
             release: format!(
                 "UPDATE {s}.partitions SET leased = false WHERE id = $1 AND epoch = $2"
             ),
+            restores: format!(
+                "UPDATE {s}.partitions SET restore_until = greatest(restore_until, $3) \
+                 WHERE id = $1 AND epoch = $2"
+            ),
             lookup,
             result,
             unit_behind,
@@ -78,6 +85,7 @@ impl Sql {
             put,
             advance,
             expirable,
+            retained_from: format!("SELECT retained_from FROM {s}.partitions WHERE id = $1"),
             retain_from,
             expire_marks,
             expire_units,

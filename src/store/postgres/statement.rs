@@ -1,21 +1,24 @@
-//! Which statements a handler may not send: those that end the transaction it writes in.
+//! Which statements a handler may not send: those that end the transaction it writes in, or change
+//! the connection beyond it.
 
-/// What a statement begins with that would begin, end or divide a transaction, or take away what
-/// the connection has prepared.
-const REFUSED: [&str; 10] = [
+/// What a statement begins with that would begin, end or divide a transaction, take away what the
+/// connection has prepared or set, or leave it in another mode.
+const REFUSED: [&str; 12] = [
     "ABORT",
     "BEGIN",
     "COMMIT",
+    "COPY",
     "DEALLOCATE",
     "DISCARD",
     "END",
     "RELEASE",
+    "RESET",
     "ROLLBACK",
     "SAVEPOINT",
     "START",
 ];
 
-/// The word by which a statement would end the transaction, if it would.
+/// The word for which a statement is refused, if it is.
 ///
 /// The server takes one statement at a time from a handler (the extended protocol), so the first
 /// word is enough. What a function or a `DO` block tries, the server itself refuses inside of a
@@ -28,7 +31,29 @@ pub(super) fn refused_word(statement: &str) -> Option<&'static str> {
     if is(word, "PREPARE") && is(next, "TRANSACTION") {
         return Some("PREPARE TRANSACTION");
     }
+    if is(word, "SET") {
+        return refused_setting(rest);
+    }
     REFUSED.into_iter().find(|refused| is(word, refused))
+}
+
+/// What is set beyond the transaction, or changes who the store's own statements are sent by.
+fn refused_setting(behind_set: &str) -> Option<&'static str> {
+    let is = |word: &str, other: &str| word.eq_ignore_ascii_case(other);
+    let (word, rest) = first_word(skip_blank(behind_set));
+    if is(word, "CONSTRAINTS") || is(word, "TRANSACTION") {
+        return None;
+    }
+    if !is(word, "LOCAL") {
+        return Some("SET without LOCAL");
+    }
+    let (what, rest) = first_word(skip_blank(rest));
+    let (more, _) = first_word(skip_blank(rest));
+    if is(what, "ROLE") {
+        return Some("SET ROLE");
+    }
+    let session = is(what, "SESSION") && is(more, "AUTHORIZATION");
+    (session || is(what, "session_authorization")).then_some("SET SESSION AUTHORIZATION")
 }
 
 /// A word as the server reads it, and what comes behind.
@@ -94,6 +119,14 @@ mod tests {
             "prepare /* */ transaction 'x'",
             "DISCARD ALL",
             "DEALLOCATE ALL",
+            "COPY t FROM STDIN",
+            "reset all",
+            "SET search_path = x",
+            "set /* */ session characteristics as transaction read only",
+            "SET ROLE x",
+            "SET LOCAL role = x",
+            "SET LOCAL SESSION AUTHORIZATION x",
+            "SET SESSION AUTHORIZATION x",
         ];
         for statement in refused {
             assert!(refused_word(statement).is_some(), "{statement:?}");
@@ -111,6 +144,11 @@ mod tests {
             "INSERT INTO commits VALUES (1)",
             "UPDATE orders SET status = 'COMMIT'",
             "commitment",
+            "SET LOCAL lock_timeout = '1s'",
+            "set constraints all immediate",
+            "SET TRANSACTION READ ONLY",
+            "settle()",
+            "WITH copy AS (SELECT 1) SELECT * FROM copy",
             "end_of_month()",
             "end2 x",
             "PREPARE transaction_of_mine AS SELECT 1",

@@ -236,8 +236,7 @@ impl Transaction<SqlEffects> for LeaseTransaction {
         Box::pin(async move {
             match self.effects.keep().await {
                 Ok(result) => Ok(result),
-                Err(Unkept::Lost(error)) => Err(self.shared.failure(WRITING, &error).into()),
-                Err(Unkept::Spoilt) => Err(self.spoilt()),
+                Err(unkept) => Err(self.unkept(WRITING, unkept)),
             }
         })
     }
@@ -245,7 +244,7 @@ impl Transaction<SqlEffects> for LeaseTransaction {
     fn undo(&mut self) -> Answer<'_, ()> {
         Box::pin(async move {
             let undone = self.effects.undo().await;
-            undone.map_err(|error| self.shared.failure("undoing a record", &error).into())
+            undone.map_err(|unkept| self.unkept("undoing a record", unkept))
         })
     }
 
@@ -262,6 +261,14 @@ impl Transaction<SqlEffects> for LeaseTransaction {
 }
 
 impl LeaseTransaction {
+    fn unkept(&self, operation: &'static str, unkept: Unkept) -> TransactionError {
+        match unkept {
+            Unkept::Lost(error) => self.shared.failure(operation, &error).into(),
+            Unkept::Passing(why) => TransactionError::Aborted(self.shared.error(operation, &why)),
+            Unkept::Spoilt => self.spoilt(),
+        }
+    }
+
     fn spoilt(&self) -> TransactionError {
         let closed = self.effects.conn().is_none_or(|conn| conn.is_closed());
         if closed {

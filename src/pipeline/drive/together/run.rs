@@ -30,11 +30,20 @@ pub(super) enum Then {
 
 impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
     /// Handles records in a transaction, until one is not done or it has been open for long enough.
-    pub(super) async fn run(&mut self) -> Result<Ran, TransactionError> {
-        let claims: Vec<_> = self.ready.iter().filter_map(claim).collect();
-        let mut claimed = self.transaction.begin(&claims).await?.into_iter();
+    pub(super) async fn run(&mut self, reach: usize) -> Result<Ran, TransactionError> {
+        let claims: Vec<_> = self.queue.iter().take(reach).filter_map(claim).collect();
+        let claimed = tokio::select! {
+            biased;
+            // Another owner's transaction may hold a key for long.
+            () = self.context.stop.token().cancelled() => {
+                let (recorded, then) = (Vec::new(), Then::Ended);
+                return Ok(Ran { recorded, then });
+            }
+            claimed = self.transaction.begin(&claims) => claimed?,
+        };
+        let mut claimed = claimed.into_iter();
         let (begun, mut recorded) = (Instant::now(), Vec::new());
-        for (index, work) in self.ready.iter().enumerate() {
+        for (index, work) in self.queue.iter().take(reach).enumerate() {
             let over = |recorded, then| Ok(Ran { recorded, then });
             if work.candidate.fingerprint.is_some() && claimed.next() != Some(true) {
                 return over(recorded, Then::DoneElsewhere);
@@ -43,9 +52,6 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
             if index > 0 && (stopped || begun.elapsed() >= self.context.settings.commit_linger) {
                 return over(recorded, Then::Left);
             }
-            let Some(_permit) = self.context.permit().await else {
-                return over(recorded, Then::Ended);
-            };
             let attempt = if index == 0 { self.attempt } else { 1 };
             self.transaction.save().await?;
             let effects = self.transaction.effects();
