@@ -90,7 +90,7 @@ fn consumer(
     health: &Arc<Health>,
 ) -> Result<IdempotentConsumer<idempotent_consumer::Outbox>, Error> {
     let (consumer, producer) = clients::apart(&config.kafka, output.batch_bytes_max);
-    let assigned = Arc::clone(health);
+    let (assigned, restoring) = (Arc::clone(health), Arc::clone(health));
     let mut builder = IdempotentConsumer::builder(consumer)
         .topics([config.from])
         .key(config.recipe)
@@ -98,7 +98,11 @@ fn consumer(
         .on_missing_key(config.missing_key)
         .on_mismatch(config.mismatch)
         .commit_within(config.commit_within)
-        .on_assignment(move |partitions| assigned.assigned(partitions.len()));
+        .on_assignment(move |partitions| assigned.assigned(partitions))
+        .on_restore(move |progress| {
+            let so_far = || format!("at {} of {}", progress.at, progress.to);
+            restoring.restoring(&progress.partition, (!progress.done).then(so_far));
+        });
     if let Some(limit) = config.drain_limit {
         builder = builder.drain_limit(limit);
     }
