@@ -27,6 +27,7 @@ const PLAIN: [&str; 1] = ["sasl.oauthbearer.assertion.private.key.file"];
 /// assert!(is_secret("sasl.password") && is_secret("ssl.key.pem"));
 /// assert!(!is_secret("sasl.username") && !is_secret("ssl.key.location"));
 /// ```
+#[must_use]
 pub fn is_secret(setting: &str) -> bool {
     // As it may be spelt where names hold no dots.
     let name = setting.to_ascii_lowercase().replace(['_', '-'], ".");

@@ -34,7 +34,7 @@ impl State {
     /// How long the commit under way has taken, where that is longer than this.
     fn longer_than(&self, limit: Duration) -> Option<u64> {
         let waiting = self.committing?.elapsed();
-        (waiting > limit).then(|| waiting.as_secs())
+        (waiting > limit).then_some(waiting.as_secs())
     }
 }
 
