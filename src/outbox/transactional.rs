@@ -1,5 +1,6 @@
 //! A store whose commits are Kafka transactions.
 
+mod plan;
 mod sender;
 mod store;
 

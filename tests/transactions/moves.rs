@@ -1,14 +1,17 @@
 //! Partitions that move to another member while answers are under way.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use idempotent_consumer::Transactional;
-use idempotent_consumer::store::SledStore;
+use idempotent_consumer::store::{MemoryStore, SledStore};
+use idempotent_consumer::{Outgoing, Transactional};
 
 use crate::child::{self, Death, Orders};
 use crate::feed::Feed;
 use crate::member::{Member, builder, config_of};
-use crate::{broker, topics};
+use crate::topics::Reader;
+use crate::{broker, feed, topics};
 
 const PARTITIONS: usize = 4;
 /// More than is sent before the members have moved.
@@ -63,6 +66,50 @@ fn each_key_is_answered_once_when_members_come_and_go_cooperatively() {
 #[test]
 fn each_key_is_answered_once_when_members_come_and_go_by_the_brokers_own_protocol() {
     members_come_and_go("consumer", &[("group.protocol", "consumer")]);
+}
+
+#[test]
+fn what_is_late_is_not_sent_by_a_member_that_works_on_elsewhere() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (from, to) = topics::pair(&kafka, "late", 2);
+    let keys = ["key-0".to_owned(), "key-1".to_owned()];
+    for (partition, key) in (0..).zip(&keys) {
+        feed::produce(&kafka, &from, partition, std::slice::from_ref(key));
+    }
+    let protocol = [("partition.assignment.strategy", "cooperative-sticky")];
+    let member = || {
+        let builder = builder(config_of(&kafka, &from, &protocol), &from);
+        builder.drain_limit(Duration::from_millis(200))
+    };
+    let (begun, gate) = (
+        Arc::new(AtomicUsize::new(0)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (entered, open, answers) = (Arc::clone(&begun), Arc::clone(&gate), to.clone());
+    let store = Transactional::over(MemoryStore::new());
+    let first = Member::answering(member(), store, move |record, outbox| {
+        outbox.send(Outgoing::copy_of(record, &answers));
+        entered.fetch_add(1, Ordering::Relaxed);
+        while !open.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    });
+    first.wait_until("both in hand", || begun.load(Ordering::Relaxed) == 2);
+    let store = Transactional::over(MemoryStore::new());
+    let second = Member::start(member(), store, &to);
+    let answered = || topics::keys(&kafka, &to, Reader::Committed).len();
+    second.wait_until("the answer for the partition that moved", || {
+        answered() == 1
+    });
+    // The first ends both now: that of the partition that it has still, and the late one.
+    gate.store(true, Ordering::Relaxed);
+    first.wait_until("the answer for the other", || answered() == 2);
+    first.stop();
+    second.stop();
+    topics::assert_once(&kafka, &to, &keys, 2);
 }
 
 /// A member is stopped in its tracks until others have its partitions, and wakes up again.

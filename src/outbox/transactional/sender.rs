@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::plan::Plan;
 use crate::outbox::kafka::Producer;
 use crate::outbox::patience::{Closing, Patience};
-use crate::outbox::round::{self, Ended, Failure, Load};
+use crate::outbox::round::{self, Ended, Failure};
 use crate::outbox::{OutboxError, Outgoing};
 use crate::record::{NextOffset, TopicPartition};
 use crate::source::ClientConfig;
@@ -88,33 +89,18 @@ impl Sender {
         closing: &Closing,
         limit: Duration,
     ) -> Result<Ended, OutboxError> {
-        // The group must not be set back: a restore is behind it, and so is what was forgotten.
-        let next = |part: &Part<'_>| {
-            let floor = self.sent.get(&part.id).copied();
-            let floor = floor.max(self.group.committed(&part.name));
-            (floor.map_or(part.next, |floor| floor.max(part.next)), floor)
-        };
-        let floors: Vec<_> = parts.iter().map(next).collect();
-        let load = Load {
-            records: parts.iter().flat_map(|part| part.records).collect(),
-            positions: parts
-                .iter()
-                .zip(&floors)
-                .map(|(part, (next, _))| (part.name.clone(), *next))
-                .collect(),
-        };
-        let is_ahead = |(next, floor): &(NextOffset, Option<NextOffset>)| Some(*next) > *floor;
-        if load.records.is_empty() && !floors.iter().any(is_ahead) {
+        let plan = Plan::new(parts, |part| {
+            let sent = self.sent.get(&part.id).copied();
+            sent.max(self.group.committed(&part.name))
+        });
+        if plan.is_nothing() {
             return Ok(Ended::Committed);
         }
-        let positions = load.positions.iter().zip(&floors);
-        let moved = positions.filter(|(_, floors)| is_ahead(floors));
-        let moved: Vec<_> = moved.map(|(position, _)| position).collect();
         let mut patience = Patience::new(closing, limit);
-        let ended = self.try_commit(&load, &moved, &mut patience, limit)?;
+        let ended = self.try_commit(&plan, &mut patience, limit)?;
         if matches!(ended, Ended::Committed) {
-            for (part, (next, _)) in parts.iter().zip(floors) {
-                self.sent.insert(part.id, next);
+            for (part, (_, next)) in parts.iter().zip(&plan.load.positions) {
+                self.sent.insert(part.id, *next);
             }
         }
         Ok(ended)
@@ -122,8 +108,7 @@ impl Sender {
 
     fn try_commit(
         &mut self,
-        load: &Load<'_>,
-        moved: &[&(TopicPartition, NextOffset)],
+        plan: &Plan<'_>,
         patience: &mut Patience<'_>,
         limit: Duration,
     ) -> Result<Ended, OutboxError> {
@@ -137,7 +122,7 @@ impl Sender {
                 }
                 continue;
             };
-            let (message, asked) = match round::commit(producer, load, patience) {
+            let (message, asked) = match round::commit(producer, &plan.load, patience) {
                 Ok(ended) => return Ok(ended),
                 // The fence of the coordinator's clock, not another producer's: this process was
                 // stopped, or the brokers were slow.
@@ -161,7 +146,7 @@ impl Sender {
             if asked {
                 // First the new producer, which ends what the old one has left open.
                 self.producer = self.make(patience.left(), &|| patience.left().is_zero())?;
-                match self.look(load, moved, patience) {
+                match self.look(plan, patience) {
                     Some(true) => return Ok(Ended::Committed),
                     Some(false) => {}
                     None => return Err(self.error(Failure::Unknown(message), limit)),
@@ -175,18 +160,18 @@ impl Sender {
     ///
     /// Only a partition that is this member's afterwards can tell, since then nobody else can have
     /// moved it: nothing is leased while a commit is under way.
-    fn look(
-        &self,
-        load: &Load<'_>,
-        moved: &[&(TopicPartition, NextOffset)],
-        patience: &Patience<'_>,
-    ) -> Option<bool> {
+    fn look(&self, plan: &Plan<'_>, patience: &Patience<'_>) -> Option<bool> {
         self.producer.as_ref()?;
         let end = Instant::now() + round::UNCLEAR_MAX;
         let is = |standing, name: &TopicPartition| self.group.standing(name) == standing;
-        let any = |standing| load.positions.iter().any(|(name, _)| is(standing, name));
+        let any = |standing| {
+            plan.load
+                .positions
+                .iter()
+                .any(|(name, _)| is(standing, name))
+        };
         while any(Standing::Unclear) && Instant::now() < end && patience.wait(LOOK_PAUSE) {}
-        for (name, next) in moved {
+        for (name, next) in plan.moved() {
             if is(Standing::Held, name) {
                 let committed = self.group.ask_committed(name);
                 if let Err(error) = &committed {
