@@ -139,6 +139,14 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     refused(&lab, &mut command, &["DEDUP_TOPIC_SCOPE: 'variable'"]);
     command.arg("--scope=flag");
     refused(&lab, &mut command, &["--scope: 'flag'"]);
+    // By whichever name: the file's is wrong, and not looked at.
+    let other = lab.write("other", "kafka.topic.auto.offset.reset=file\n");
+    let mut command = topic(&lab);
+    command.args(flags(&lab)).arg("--config").arg(&other);
+    refused(&lab, &mut command, &["topic.auto.offset.reset"]);
+    command.args(["-X", "auto.offset.reset=flag"]);
+    let finished = refused(&lab, &mut command, &["auto.offset.reset"]);
+    assert!(!finished.stderr.contains("topic.auto"), "{finished:?}");
     // An empty variable is an unset one, and a variable names the file as well.
     let mut command = topic(&lab);
     command.args(flags(&lab)).env("DEDUP_TOPIC_SCOPE", "");
@@ -210,6 +218,10 @@ fn librdkafkas_settings_are_passed_on_by_their_names() {
         ),
         (&["-X", "bootstrap.servers=a:1"], "say it with brokers"),
         (&["-X", "group.id=g"], "say it with group"),
+        (
+            &["-X", "linger.ms=1", "-X", "queue.buffering.max.ms=2"],
+            "it is linger.ms by another name",
+        ),
     ] {
         refused(&lab, topic(&lab).args(flags(&lab)).args(args), &[words]);
     }
@@ -272,7 +284,17 @@ fn a_variable_that_only_looks_like_a_setting_is_warned_of() {
     let mut command = topic(&lab);
     command.args(flags(&lab)).args(["-X", "x=1"]);
     command.env("DEDUP_TOPIC_SCOPES", "partition");
-    refused(&lab, &mut command, &["WARN", "DEDUP_TOPIC_SCOPES"]);
+    // As for a Service of the name dedup-topic-kafka.
+    command.env("DEDUP_TOPIC_KAFKA_SERVICE_HOST", "10.0.0.1");
+    command.env("DEDUP_TOPIC_KAFKA_PORT_9092_TCP_ADDR", "10.0.0.1");
+    let words = [
+        "WARN",
+        "DEDUP_TOPIC_SCOPES",
+        "DEDUP_TOPIC_KAFKA_SERVICE_HOST",
+        "DEDUP_TOPIC_KAFKA_PORT_9092_TCP_ADDR",
+        "enableServiceLinks: false",
+    ];
+    refused(&lab, &mut command, &words);
 }
 
 #[test]

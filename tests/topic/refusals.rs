@@ -54,6 +54,7 @@ fn settings_that_would_break_the_promise_are_refused_with_the_reason() {
         "isolation.level=read_uncommitted",
         "acks=1",
         "transactional.id=mine",
+        "max.in.flight=10",
     ] {
         let mut command = bench.command("a");
         command.args(["-X", setting]);
@@ -78,4 +79,26 @@ fn a_second_instance_needs_a_store_of_its_own() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("in use by process"), "{said}");
     first.stop();
+}
+
+#[test]
+fn of_two_with_one_instance_id_the_older_ends_and_is_not_to_be_started_again() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let from = admin::topic(&kafka, "static", 1);
+    let to = admin::topic(&kafka, "static-once", 1);
+    let bench = Bench::new(&kafka, from, to);
+    let named = ["-X", "group.instance.id=one"];
+    let mut older = bench.start_with("a", &named);
+    older.wait_said("partition assigned");
+    let mut newer = bench.start_with("b", &named);
+    assert_eq!(older.end().code(), Some(2));
+    let said = older.said();
+    assert!(
+        said.contains("group.instance.id: give each its own"),
+        "{said}"
+    );
+    newer.wait_said("partition assigned");
+    newer.stop();
 }

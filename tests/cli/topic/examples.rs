@@ -8,6 +8,8 @@ use crate::support::{DEDUP, Lab, cannot_run};
 const UNIT: &str = include_str!("../../../examples/systemd/dedup-topic@.service");
 const CONTAINER: &str = include_str!("../../../examples/container/Containerfile");
 
+const TOPIC: &str = include_str!("../../../docs/topic.md");
+
 fn root(path: &str) -> String {
     format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -35,6 +37,24 @@ fn the_unit_starts_what_its_settings_describe() {
     command.args(words).arg("--listen=0").args(WRONG);
     let finished = refused(&lab, &mut command, &["no.such.setting"]);
     assert!(!finished.stderr.contains("WARN"), "{finished:?}");
+}
+
+#[test]
+fn the_end_is_given_four_times_the_drain_limit_and_ten_seconds() {
+    // Half of the session time-out that librdkafka has.
+    let longest_seconds = 4.0 * 45.0 / 2.0 + 10.0;
+    for (text, name) in [
+        (UNIT, "TimeoutStopSec="),
+        (CONTAINER, "--stop-timeout "),
+        (TOPIC, "terminationGracePeriodSeconds: "),
+    ] {
+        let given = text.split_once(name).unwrap().1;
+        let given = given.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+        assert!(
+            given.parse::<f64>().unwrap() >= longest_seconds,
+            "{name}{given}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use idempotent_consumer::audit::is_secret;
 use lexopt::Arg::{Long, Short};
 
-use super::settings::{NAMES, is_name};
+use super::{names::is_name, settings::NAMES};
 use crate::error::Error;
 
 pub(crate) const HELP: &str = "\

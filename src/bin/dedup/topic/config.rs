@@ -209,7 +209,7 @@ fn listen(value: &Value) -> Result<SocketAddr, Error> {
 
 fn kafka(settings: &Settings) -> Result<ClientConfig, Error> {
     let mut config = ClientConfig::new();
-    for (name, value) in &settings.kafka {
+    for (name, value) in settings.kafka.values() {
         config.set(name, value.text()?);
     }
     config.set("bootstrap.servers", required(settings, "brokers")?.text()?);
@@ -220,7 +220,12 @@ fn kafka(settings: &Settings) -> Result<ClientConfig, Error> {
 fn warnings(settings: &Settings) -> Vec<String> {
     let stray = settings.stray.iter();
     let mut warnings: Vec<_> = stray
-        .map(|variable| format!("{variable} in the environment is no setting"))
+        .map(|variable| {
+            format!(
+                "{variable} in the environment is no setting; where Kubernetes sets it, for a \
+                 Service of such a name, enableServiceLinks: false in the pod keeps it away"
+            )
+        })
         .collect();
     if let Some(path) = &settings.secret_in {
         use std::os::unix::fs::MetadataExt as _;

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use super::{error::Error, settings::is_name};
+use super::{error::Error, names::is_name};
 
 /// A file of settings is a page; what is longer is another file.
 const FILE_BYTES_MAX: u64 = 1 << 20;

@@ -11,6 +11,7 @@ use crate::say;
 
 mod args;
 mod broker;
+mod clients;
 mod config;
 mod copy;
 mod error;
@@ -18,6 +19,7 @@ mod figures;
 mod file;
 mod health;
 mod log;
+mod names;
 mod recipe;
 mod run;
 mod serve;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use idempotent_consumer::{
-    ClientConfig, DeadLetter, IdempotentConsumer, Report, Transactional, store::SledStore,
+    DeadLetter, IdempotentConsumer, Report, Transactional, store::SledStore,
 };
 use tokio::{
     net::TcpListener,
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     broker::{self, Output},
+    clients,
     config::Config,
     copy::Copy,
     error::Error,
@@ -30,34 +31,6 @@ const STORE_NAMES: &str = "--store or DEDUP_TOPIC_STORE";
 /// What is left behind at the end is waited for so long: a call to brokers that are gone.
 const LEFT_BEHIND: Duration = Duration::from_secs(1);
 const UPKEEP: Duration = Duration::from_secs(5);
-/// librdkafka's own.
-const BATCH_BYTES: usize = 1_000_000;
-
-/// Settings that are the producer's alone.
-const OF_THE_PRODUCER: [&str; 22] = [
-    "acks",
-    "batch.num.messages",
-    "batch.size",
-    "compression.codec",
-    "compression.level",
-    "compression.type",
-    "delivery.report.only.error",
-    "delivery.timeout.ms",
-    "enable.gapless.guarantee",
-    "enable.idempotence",
-    "linger.ms",
-    "message.max.bytes",
-    "message.send.max.retries",
-    "message.timeout.ms",
-    "partitioner",
-    "queue.buffering.max.ms",
-    "queuing.strategy",
-    "request.required.acks",
-    "retries",
-    "sticky.partitioning.linger.ms",
-    "transaction.timeout.ms",
-    "transactional.id",
-];
 
 /// Runs until a signal or a failure.
 pub(super) fn run(config: Config) -> Result<(), Error> {
@@ -116,8 +89,8 @@ fn consumer(
     output: Output,
     health: &Arc<Health>,
 ) -> Result<IdempotentConsumer<idempotent_consumer::Outbox>, Error> {
-    let (consumer, producer) = apart(&config.kafka, output);
-    let assigned = Arc::clone(health);
+    let (consumer, producer) = clients::apart(&config.kafka, output.batch_bytes_max);
+    let (assigned, restoring) = (Arc::clone(health), Arc::clone(health));
     let mut builder = IdempotentConsumer::builder(consumer)
         .topics([config.from])
         .key(config.recipe)
@@ -125,7 +98,11 @@ fn consumer(
         .on_missing_key(config.missing_key)
         .on_mismatch(config.mismatch)
         .commit_within(config.commit_within)
-        .on_assignment(move |partitions| assigned.assigned(partitions.len()));
+        .on_assignment(move |partitions| assigned.assigned(partitions))
+        .on_restore(move |progress| {
+            let so_far = || format!("at {} of {}", progress.at, progress.to);
+            restoring.restoring(&progress.partition, (!progress.done).then(so_far));
+        });
     if let Some(limit) = config.drain_limit {
         builder = builder.drain_limit(limit);
     }
@@ -135,24 +112,6 @@ fn consumer(
     let store = SledStore::open(&config.store)?;
     let store = Transactional::over(store).config(producer);
     Ok(builder.build(Watched::new(store, Arc::clone(health)))?)
-}
-
-/// The consumer's settings and the producer's.
-fn apart(kafka: &ClientConfig, output: Output) -> (ClientConfig, ClientConfig) {
-    let (mut consumer, mut producer) = (kafka.clone(), ClientConfig::new());
-    for name in OF_THE_PRODUCER {
-        for name in [name, &format!("topic.{name}")] {
-            if let Some(value) = kafka.get(name) {
-                producer.set(name, value);
-                consumer.remove(name);
-            }
-        }
-    }
-    // The broker counts a batch, not a record: many small ones could be too large together.
-    if let (None, Some(bytes_max)) = (producer.get("batch.size"), output.batch_bytes_max) {
-        producer.set("batch.size", bytes_max.clamp(1, BATCH_BYTES).to_string());
-    }
-    (consumer, producer)
 }
 
 fn stop_on_signals(stop: &CancellationToken, health: &Arc<Health>) -> Result<(), Error> {

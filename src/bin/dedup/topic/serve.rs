@@ -1,20 +1,22 @@
 //! `/healthz`, `/readyz` and `/metrics`: as little HTTP as they need, everything bounded.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    task::JoinHandle,
     time::{sleep, timeout},
 };
 
 use super::{figures::Figures, health::Health};
 
-/// Those beyond wait in the system's own queue.
+/// For one beyond, the oldest is dropped: whoever holds connections open keeps no probe out.
 const CONNECTIONS_MAX: usize = 16;
 /// Longer than any probe's request.
 const HEAD_BYTES_MAX: usize = 8 << 10;
+/// For a request, up to its blank line.
+const HEAD_PATIENCE: Duration = Duration::from_secs(1);
 /// For a request and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Behind a failure to accept, which lasts as long as there are no descriptors.
@@ -44,16 +46,21 @@ impl Answer {
 
 /// Answers for ever; ends when it is dropped.
 pub(super) async fn serve(listener: TcpListener, pages: Arc<Pages>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::with_capacity(CONNECTIONS_MAX);
+    loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                open.retain(|connection| !connection.is_finished());
+                if open.len() >= CONNECTIONS_MAX {
+                    if let Some(oldest) = open.pop_front() {
+                        oldest.abort();
+                    }
+                }
                 let pages = Arc::clone(&pages);
-                tokio::spawn(async move {
+                open.push_back(tokio::spawn(async move {
                     // Whoever is slow or gone is told nothing.
                     let _ = timeout(PATIENCE, connection(stream, &pages)).await;
-                    drop(place);
-                });
+                }));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -64,7 +71,7 @@ pub(super) async fn serve(listener: TcpListener, pages: Arc<Pages>) {
 }
 
 async fn connection(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()> {
-    let head = head(&mut stream).await?;
+    let head = timeout(HEAD_PATIENCE, head(&mut stream)).await??;
     let (answer, with_body) = match head.as_deref() {
         None => (
             Answer::text("431 Request Header Fields Too Large", "too long"),
@@ -85,7 +92,7 @@ async fn connection(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()>
     stream.shutdown().await
 }
 
-/// All up to the blank line; `None` where that does not come in time.
+/// All up to the blank line; `None` where it is too long.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     let mut part = [0; 1024];
@@ -122,7 +129,10 @@ impl Pages {
 
     fn page(&self, path: &str) -> Answer {
         match path {
-            "/healthz" => Answer::text("200 OK", "alive"),
+            "/healthz" => match self.health.lifeless() {
+                None => Answer::text("200 OK", "alive"),
+                Some(why) => Answer::text("503 Service Unavailable", why),
+            },
             "/readyz" => match self.health.unready() {
                 None => Answer::text("200 OK", "ready"),
                 Some(why) => Answer::text("503 Service Unavailable", why),

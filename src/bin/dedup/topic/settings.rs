@@ -4,13 +4,14 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fmt,
+    mem::discriminant,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
 use idempotent_consumer::audit::is_secret;
 
-use super::{args::Typed, error::Error, file};
+use super::{args::Typed, error::Error, file, names};
 
 /// The settings of our own. A flag is `--` and the name.
 pub(super) const NAMES: [&str; 16] = [
@@ -93,7 +94,8 @@ impl Value {
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) ours: BTreeMap<&'static str, Value>,
-    pub(super) kafka: BTreeMap<String, Value>,
+    /// Those of librdkafka under their first names, each with the name that was used.
+    pub(super) kafka: BTreeMap<String, (String, Value)>,
     /// Variables that look like ours and are none, to be warned of.
     pub(super) stray: Vec<String>,
     /// The file, where it holds a secret.
@@ -143,6 +145,10 @@ impl Settings {
     fn variable(&mut self, name: &str, text: OsString) -> Result<(), Error> {
         let variable = format!("{VARIABLE}{name}");
         if let Some(kafka) = name.strip_prefix(KAFKA_VARIABLE) {
+            if names::is_of_a_service(kafka) {
+                self.stray.push(variable);
+                return Ok(());
+            }
             return self.kafka(&dotted(kafka), text, Origin::Variable(variable));
         }
         let spelt = name.to_ascii_lowercase().replace('_', "-");
@@ -189,15 +195,17 @@ impl Settings {
         if let Some((_, ours)) = OURS.iter().find(|(theirs, _)| *theirs == name) {
             return Err(value.wrong(format!("say it with {ours} (--{ours})")));
         }
-        self.kafka.entry(name.to_owned()).or_insert(value);
+        let known = self
+            .kafka
+            .entry(names::first(name).to_owned())
+            .or_insert_with(|| (name.to_owned(), value.clone()));
+        // Of two in one place neither is stronger.
+        let beside = discriminant(&known.1.origin) == discriminant(&value.origin);
+        if beside && known.0 != name {
+            return Err(value.wrong(format!("it is {} by another name; leave one out", known.0)));
+        }
         Ok(())
     }
-}
-
-/// Whether it can be a setting's name. What cannot is not repeated: a password may have got into it.
-pub(super) fn is_name(text: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    !text.is_empty() && text.bytes().all(allowed)
 }
 
 /// A variable's name as librdkafka spells it: `SASL_PASSWORD`, `LOG__LEVEL`.

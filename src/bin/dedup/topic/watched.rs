@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use idempotent_consumer::{
-    Access, EffectStore, TopicPartition,
+    Access, EffectStore, NextOffset, TopicPartition,
     key::{Fingerprint, HashKey},
     store::{
         Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
@@ -71,6 +71,18 @@ impl<S: Store> Store for Watched<S> {
 
     fn gaps(&self, id: PartitionId) -> Gaps {
         self.store.gaps(id)
+    }
+
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.store.retained_from(id)
+    }
+
+    fn restore_until(&self, id: PartitionId) -> NextOffset {
+        self.store.restore_until(id)
+    }
+
+    fn restores(&self, lease: &Lease, until: NextOffset) -> Result<(), StoreError> {
+        self.store.restores(lease, until)
     }
 
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
