@@ -15,7 +15,7 @@ step_scripts() {
 }
 
 # Features of a service that embeds the library.
-readonly LIBRARY_ONLY=(--no-default-features --features sled,redb,postgres)
+readonly LIBRARY_ONLY=(--no-default-features --features "sled,redb,postgres")
 # What a service must not be made to build for our binaries and tests.
 readonly NOT_FOR_LIBRARY_USERS='lexopt|tempfile|proptest|tracing-subscriber|metrics-exporter-prometheus'
 readonly LICENCES='MIT|Apache-2.0|BSD-[23]-Clause|Zlib|ISC|Unlicense|CC0-1.0|Unicode-3.0|BSL-1.0'

@@ -25,6 +25,7 @@ pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept
     SledStore::options().durability(durability).open(path)
 }
 
+#[cfg(feature = "redb")]
 pub(in crate::store) fn copy_from<E: Engine>(
     source: &DirectoryStore<E>,
     to: &Path,

@@ -1,6 +1,8 @@
 #[cfg(feature = "redb")]
 use crate::store::redb::raw as other;
-use crate::store::sled::raw::{DURABILITIES, Kept, Raw, copy_from, header, open, pages};
+#[cfg(feature = "redb")]
+use crate::store::sled::raw::copy_from;
+use crate::store::sled::raw::{DURABILITIES, Kept, Raw, header, open, pages};
 
 #[path = "suite/mod.rs"]
 #[allow(clippy::duplicate_mod, reason = "that is what it is for")]
