@@ -229,6 +229,6 @@ fn another_key_recipe_under_the_same_store_is_refused() {
         .arg("--store")
         .arg(&store);
     let (code, said) = crate::service::refusal(command, file.parent().unwrap());
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("header:event-id"), "{said}");
 }
