@@ -129,6 +129,14 @@ impl<S: Store> Store for Transactional<S> {
         self.inner.retained_from(id)
     }
 
+    fn restore_until(&self, id: PartitionId) -> NextOffset {
+        self.inner.restore_until(id)
+    }
+
+    fn restores(&self, lease: &Lease, until: NextOffset) -> Result<(), StoreError> {
+        self.inner.restores(lease, until)
+    }
+
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         self.inner.result(key, mark)
     }

@@ -14,6 +14,14 @@ impl Store for Odd {
         NextOffset::after(6)
     }
 
+    fn restore_until(&self, _: PartitionId) -> NextOffset {
+        NextOffset::after(7)
+    }
+
+    fn restores(&self, _: &Lease, _: NextOffset) -> Result<(), StoreError> {
+        Err(StoreError::Misused("odd"))
+    }
+
     fn result(&self, _: &Fingerprint, _: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(Some(b"odd".to_vec()))
     }
@@ -101,8 +109,11 @@ fn what_a_store_answers_otherwise_than_by_default_is_asked_through_others_around
         let key = Fingerprint::new([7; 16]);
         let mark = Mark::first_seen(PartitionId(0), 0, 0);
         let result = store.result(&key, &mark).unwrap();
-        let (from, id) = (store.retained_from(PartitionId(0)), store.id());
-        (result, from, id, store.effects_in_commit())
+        let lease = store.lease(&partition()).unwrap();
+        let restores = store.restores(&lease, NextOffset::ZERO).is_ok();
+        let (from, until) = (store.retained_from(lease.id), store.restore_until(lease.id));
+        let own = (store.id(), store.effects_in_commit());
+        (result, from, until, restores, own)
     };
     let odd = answers(&Odd::default());
     assert_eq!(answers(&Arc::new(Odd::default())), odd);
