@@ -1,6 +1,7 @@
 //! What the store asks again, what it bounds, and what it sees to on each connection.
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use idempotent_consumer::store::{Lease, PostgresStore, SqlEffects, Store as _, StoreError};
@@ -157,12 +158,19 @@ fn a_claim_that_nobody_waits_for_any_more_does_not_keep_waiting() {
         return;
     };
     let (database, broker) = (Database::new(&server), broker(1));
-    let long = PostgresStore::options().lock_timeout(DEADLINE * 2);
-    let store = long.connect(database.config.clone()).unwrap();
+    let long = PostgresStore::options()
+        .lock_timeout(DEADLINE * 2)
+        .statement_timeout(DEADLINE * 2);
+    // It outlives its consumer, and so do its connections.
+    let store = Arc::new(long.connect(database.config.clone()).unwrap());
     let operator = Database::at(database.config.clone());
     operator.run("BEGIN; LOCK TABLE idempotent_consumer.marks IN SHARE MODE");
     produce(&broker, 0, &["order-0"]);
-    let member = Member::with_store(builder(broker.bootstrap_servers()), store, note);
+    let member = Member::with_store(
+        builder(broker.bootstrap_servers()),
+        Arc::clone(&store),
+        note,
+    );
     let waiting = "SELECT count(*) FROM pg_stat_activity \
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
     member.wait_for("the claim to wait", || database.ask_one::<i64>(waiting) > 0);

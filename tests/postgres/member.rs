@@ -6,8 +6,8 @@ use std::time::Duration;
 use idempotent_consumer::store::{PostgresOptions, PostgresStore, SqlEffects};
 use idempotent_consumer::testkit::{EmbeddedBroker, Produced};
 use idempotent_consumer::{
-    Builder, ClientConfig, Delivery, Error, HandlerResult, IdempotentConsumer, Report, RetryPolicy,
-    key,
+    Builder, ClientConfig, Delivery, EffectStore, Error, HandlerResult, IdempotentConsumer, Report,
+    RetryPolicy, key,
 };
 use tokio_postgres::Config;
 use tokio_util::sync::CancellationToken;
@@ -114,8 +114,9 @@ impl Member {
     }
 
     /// The same with a store that is open.
-    pub(crate) fn with_store<F>(builder: Builder, store: PostgresStore, handler: F) -> Self
+    pub(crate) fn with_store<S, F>(builder: Builder, store: S, handler: F) -> Self
     where
+        S: EffectStore<Effects = SqlEffects>,
         F: AsyncFn(&Delivery<'_>, &mut SqlEffects) -> HandlerResult + Send + Sync + 'static,
     {
         log();
