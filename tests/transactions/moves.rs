@@ -87,6 +87,8 @@ fn what_is_late_is_not_sent_by_a_member_that_works_on_elsewhere() {
         Arc::new(AtomicUsize::new(0)),
         Arc::new(AtomicBool::new(false)),
     );
+    let ended = Arc::new(AtomicUsize::new(0));
+    let left = Arc::clone(&ended);
     let (entered, open, answers) = (Arc::clone(&begun), Arc::clone(&gate), to.clone());
     let store = Transactional::over(MemoryStore::new());
     let first = Member::answering(member(), store, move |record, outbox| {
@@ -95,6 +97,7 @@ fn what_is_late_is_not_sent_by_a_member_that_works_on_elsewhere() {
         while !open.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(5));
         }
+        left.fetch_add(1, Ordering::Relaxed);
         Ok(())
     });
     first.wait_until("both in hand", || begun.load(Ordering::Relaxed) == 2);
@@ -104,12 +107,22 @@ fn what_is_late_is_not_sent_by_a_member_that_works_on_elsewhere() {
     second.wait_until("the answer for the partition that moved", || {
         answered() == 1
     });
+    let moved = usize::from(topics::keys(&kafka, &to, Reader::Committed) == ["key-1"]);
     // The first ends both now: that of the partition that it has still, and the late one.
     gate.store(true, Ordering::Relaxed);
     first.wait_until("the answer for the other", || answered() >= 2);
+    first.wait_until("the late one's end", || ended.load(Ordering::Relaxed) == 2);
+    topics::assert_once(&kafka, &to, &keys, 2);
+    // What was not sent is not in flight any more. The first has a store of its own, which knows
+    // nothing of the other's answer.
+    let kept = i32::from(moved == 0);
+    let late = format!("key-{moved}");
+    feed::produce(&kafka, &from, kept, &[&late, "key-9"]);
+    first.wait_until("the answer behind a copy of the late one", || {
+        topics::keys(&kafka, &to, Reader::Committed).contains(&"key-9".to_owned())
+    });
     first.stop();
     second.stop();
-    topics::assert_once(&kafka, &to, &keys, 2);
 }
 
 /// A member is stopped in its tracks until others have its partitions, and wakes up again.
