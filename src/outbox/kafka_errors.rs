@@ -19,7 +19,12 @@ fn of_transaction(error: &RDKafkaError, transactional_id: &str) -> Fault {
     let message = format!("{} ({})", error.string(), error.name());
     let fenced = matches!(
         error.code(),
-        Code::Fenced | Code::ProducerFenced | Code::InvalidProducerEpoch
+        // The last: the coordinator has ended a transaction that took too long, and it comes to the
+        // client before its new epoch does.
+        Code::Fenced
+            | Code::ProducerFenced
+            | Code::InvalidProducerEpoch
+            | Code::InvalidTransactionalState
     );
     if error.is_fatal() && fenced {
         return Fault::Fenced(message);
