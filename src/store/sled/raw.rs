@@ -4,7 +4,9 @@ use std::path::Path;
 
 use super::log::{SEGMENT_BYTES, Sled};
 use super::{Durability, SledStore, StoreError};
-use crate::store::directory::{Copied, DirectoryStore, Engine, Log as _};
+use crate::store::directory::Log as _;
+#[cfg(feature = "redb")]
+use crate::store::directory::{Copied, DirectoryStore, Engine};
 
 pub(in crate::store) type Kept = SledStore;
 
