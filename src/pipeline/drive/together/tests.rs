@@ -111,6 +111,8 @@ impl Shop {
         config
             .set("bootstrap.servers", self.broker.bootstrap_servers())
             .set("group.id", self.group)
+            // The embedded group rests for as long after a member has left.
+            .set("session.timeout.ms", "6000")
             .set("auto.offset.reset", "earliest")
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false");
