@@ -86,6 +86,12 @@ impl Shared {
     fn claims(&self) -> &Claims {
         self.store.claims()
     }
+
+    /// Whether what a handler does has happened when it returns: not where it takes effect in the
+    /// commit alone.
+    fn happens_at_once(&self, open: &OpenUnit) -> bool {
+        !(self.store.effects_in_commit() || open.is_alone())
+    }
 }
 
 impl Drop for Shared {
@@ -270,7 +276,7 @@ impl Engine {
     /// effect although it is not marked.
     fn let_go(&self, open: &OpenUnit, unit: &CommitUnit, sent: bool) {
         let claims = self.shared.claims();
-        let at_once = !(self.shared.store.effects_in_commit() || open.is_alone());
+        let at_once = self.shared.happens_at_once(open);
         let behind = open.close();
         let entries = unit.entries.iter().map(|entry| entry.fingerprint);
         let keys = entries.map(|key| (key, at_once || sent));

@@ -92,11 +92,11 @@ impl Ledger {
 
     /// What a refused record means, and what becomes of its key.
     fn unsettled(&self, candidate: &Candidate, effect: bool, why: Unsettled) -> StoreError {
-        let effect = effect && !self.engine.store().effects_in_commit();
+        let happened = effect && self.engine.shared.happens_at_once(&self.open);
         match &candidate.fingerprint {
             // It happened, and its mark will not come: no copy may be handled for that. What is
             // committed together with its mark has not.
-            Some(key) if effect && !self.open.is_alone() => {
+            Some(key) if happened => {
                 let claims = self.engine.shared.claims();
                 claims.orphan(key, self.open.holder());
             }
