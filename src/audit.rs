@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 
 pub use self::finding::{Beside, Finding, Refused};
 pub use self::letters::dead_letter;
-pub(crate) use self::letters::{LETTERS_DEFAULTS, LETTERS_FORCED};
+pub(crate) use self::letters::{LETTERS_DEFAULTS, PRODUCERS_FORCED};
 pub(crate) use self::producer::Settings;
 pub use self::producer::{Client, producer};
 pub use self::secret::is_secret;
 
-struct Rule {
+pub(crate) struct Rule {
     /// The setting and its aliases.
-    names: &'static [&'static str],
-    breaks: fn(&str) -> bool,
-    reason: &'static str,
-    fix: &'static str,
+    pub(crate) names: &'static [&'static str],
+    pub(crate) breaks: fn(&str) -> bool,
+    pub(crate) reason: &'static str,
+    pub(crate) fix: &'static str,
 }
 
 /// librdkafka takes several words for a truth value.
-fn is_true(value: &str) -> bool {
+pub(crate) fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "true" | "t" | "1")
 }
 
@@ -100,7 +100,8 @@ pub fn consumer<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> V
     findings(settings, &[GROUP, BOOTSTRAP], CONSUMER_RULES)
 }
 
-fn findings<'a>(
+/// What of the settings breaks a rule, or is missing.
+pub(crate) fn findings<'a>(
     settings: impl IntoIterator<Item = (&'a str, &'a str)>,
     required: &[Required],
     rules: &[Rule],

@@ -83,8 +83,8 @@ pub fn dead_letter<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -
     findings(settings, &[BOOTSTRAP], RULES)
 }
 
-/// As [`CONSUMER_FORCED`](super::CONSUMER_FORCED), for the producer of dead letters.
-pub(crate) const LETTERS_FORCED: &[(&str, &str)] = &[
+/// As [`CONSUMER_FORCED`](super::CONSUMER_FORCED), for the producers that this crate makes.
+pub(crate) const PRODUCERS_FORCED: &[(&str, &str)] = &[
     ("enable.idempotence", "true"),
     ("acks", "all"),
     ("delivery.report.only.error", "false"),

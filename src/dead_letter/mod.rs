@@ -22,7 +22,7 @@ pub use self::error::DeadLetterError;
 pub(crate) use self::kafka::Letters;
 pub(crate) use self::names::is_topic;
 pub(crate) use self::origin::origin;
-pub(crate) use self::settings::reached_as;
+pub(crate) use self::settings::{completed, reached_as};
 
 /// Where lanes write their letters.
 pub(crate) trait Letterbox: Send + Sync {

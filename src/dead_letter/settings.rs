@@ -71,19 +71,7 @@ impl DeadLetter {
 
     /// The producer's whole configuration.
     pub(super) fn effective(&self, consumer: &ClientConfig) -> ClientConfig {
-        let mut config = self.chosen(consumer);
-        for (setting, value) in audit::LETTERS_FORCED {
-            config.set(*setting, *value);
-        }
-        for (names, value) in audit::LETTERS_DEFAULTS {
-            let set = |name: &&str| {
-                config.get(name).is_some() || config.get(&format!("topic.{name}")).is_some()
-            };
-            if let (false, [name, ..]) = (names.iter().any(set), names) {
-                config.set(*name, *value);
-            }
-        }
-        config
+        completed(self.chosen(consumer), audit::LETTERS_DEFAULTS)
     }
 
     /// What the user chose, here and for the consumer.
@@ -103,6 +91,22 @@ pub(crate) fn reached_as(consumer: &ClientConfig, own: &ClientConfig) -> ClientC
         let shared = SHARED.iter().any(|start| setting.starts_with(start));
         if let (true, None, Some(value)) = (shared, config.get(setting), consumer.get(setting)) {
             config.set(setting, value);
+        }
+    }
+    config
+}
+
+/// A producer's settings, with what is set whatever was chosen, and what only where nothing was.
+pub(crate) fn completed(mut config: ClientConfig, defaults: &[(&[&str], &str)]) -> ClientConfig {
+    for (setting, value) in audit::PRODUCERS_FORCED {
+        config.set(*setting, *value);
+    }
+    for (names, value) in defaults {
+        let set = |name: &&str| {
+            config.get(name).is_some() || config.get(&format!("topic.{name}")).is_some()
+        };
+        if let (false, [name, ..]) = (names.iter().any(set), names) {
+            config.set(*name, *value);
         }
     }
     config

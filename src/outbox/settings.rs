@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::audit::Finding;
-use crate::dead_letter::reached_as;
+use crate::audit::{self, Finding, Rule, is_true};
+use crate::dead_letter::{completed, reached_as};
 use crate::source::ClientConfig;
 use crate::source::kafka::not_understood;
 
@@ -28,13 +28,6 @@ const POLL_INTERVAL: &str = "max.poll.interval.ms";
 const POLL_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
 /// For the rest of a rebalance: the group's offsets are asked for.
 const REBALANCE_MAX: Duration = Duration::from_secs(45);
-
-struct Rule {
-    names: &'static [&'static str],
-    breaks: fn(&str) -> bool,
-    reason: &'static str,
-    fix: &'static str,
-}
 
 const RULES: &[Rule] = &[
     Rule {
@@ -112,18 +105,6 @@ fn poll_interval(consumer: &ClientConfig) -> Duration {
         .map_or(POLL_INTERVAL_DEFAULT, Duration::from_millis)
 }
 
-/// librdkafka takes several words for a truth value.
-fn is_true(value: &str) -> bool {
-    matches!(value.to_ascii_lowercase().as_str(), "true" | "t" | "1")
-}
-
-const FORCED: &[(&str, &str)] = &[
-    ("enable.idempotence", "true"),
-    ("acks", "all"),
-    ("delivery.report.only.error", "false"),
-    ("allow.auto.create.topics", "false"),
-];
-
 /// The partitioner: the Java client's, so that records of one key meet those of Java services. The
 /// size: what a consumer receives at most, so that the topic's own limit decides. Lingering: all
 /// records of a transaction are there at once. Metadata: a topic that does not exist is told as such
@@ -138,19 +119,10 @@ const DEFAULTS: &[(&[&str], &str)] = &[
 impl Choices {
     /// What is at fault.
     pub(super) fn findings(&self, consumer: &ClientConfig) -> Vec<Finding> {
-        let mut findings = Vec::new();
+        let mut findings = audit::findings(self.own.config_map(), &[], RULES);
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
             findings.push(Finding::new(setting, value, reason, fix));
         };
-        let own = self.own.config_map();
-        for rule in RULES {
-            for (&setting, &value) in &own {
-                let name = setting.strip_prefix("topic.").unwrap_or(setting);
-                if rule.names.contains(&name) && (rule.breaks)(value) {
-                    refuse(setting, Some(value.to_owned()), rule.reason, rule.fix);
-                }
-            }
-        }
         if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&self.timeout) {
             refuse(
                 "transaction_timeout",
@@ -198,18 +170,7 @@ impl Choices {
         consumer: &ClientConfig,
         transactional_id: &str,
     ) -> ClientConfig {
-        let mut config = reached_as(consumer, &self.own);
-        for (setting, value) in FORCED {
-            config.set(*setting, *value);
-        }
-        for (names, value) in DEFAULTS {
-            let set = |name: &&str| {
-                config.get(name).is_some() || config.get(&format!("topic.{name}")).is_some()
-            };
-            if let (false, [name, ..]) = (names.iter().any(set), names) {
-                config.set(*name, *value);
-            }
-        }
+        let mut config = completed(reached_as(consumer, &self.own), DEFAULTS);
         config.set("transactional.id", transactional_id).set(
             "transaction.timeout.ms",
             self.timeout.as_millis().to_string(),
