@@ -43,12 +43,16 @@ pub(crate) fn numbered(numbers: std::ops::Range<usize>) -> Vec<String> {
 }
 
 pub(crate) fn builder(bootstrap: &str) -> Builder {
+    builder_with(bootstrap, "1500")
+}
+
+pub(crate) fn builder_with(bootstrap: &str, session_timeout_ms: &str) -> Builder {
     let mut config = ClientConfig::new();
     config
         .set("bootstrap.servers", bootstrap)
         .set("group.id", GROUP)
         // The mock cluster lets a group that was left rest for the session time-out less a second.
-        .set("session.timeout.ms", "1500")
+        .set("session.timeout.ms", session_timeout_ms)
         .set("heartbeat.interval.ms", "200");
     IdempotentConsumer::builder(config)
         .topics([TOPIC])
