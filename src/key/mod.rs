@@ -132,6 +132,22 @@ impl Recipe {
         }
     }
 
+    /// The identity in a value that no record is around, for tools that compare what lies in
+    /// files: one byte for its kind and the identity's own bytes. For [`json_pointer`] the byte is
+    /// `s` before a string's content and `v` before any other text as written.
+    ///
+    /// `None` where there is none; also for a recipe that looks elsewhere than into the value.
+    ///
+    /// # Errors
+    /// The reason that a record with this value would be refused for as one without a key.
+    pub fn identity_in_value(&self, value: &[u8]) -> Result<Option<Vec<u8>>, NoIdentity> {
+        match &self.0 {
+            Kind::JsonPointer(pointer) => pointer.find(value),
+            Kind::Value => Ok(Some([b"b", value].concat())),
+            _ => Ok(None),
+        }
+    }
+
     /// Finds the record's identity. `Ok(None)` where it has none.
     pub(crate) fn identify<'a>(
         &self,

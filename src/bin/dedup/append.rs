@@ -31,9 +31,9 @@ impl Torn {
 
 /// Appends to a regular file, without making it durable. After a failure the file ends with its
 /// last whole line where that can be had; where it cannot, the next run mends it.
-pub(crate) fn to_file(file: &File, lines: &[u8]) -> Result<(), Torn> {
+pub(crate) fn to_file(file: &File, lines: &[u8], terminator: u8) -> Result<(), Torn> {
     let before = file.metadata().map_err(Torn::nothing)?.len();
-    let appended = to_stream(file, lines);
+    let appended = to_stream(file, lines, terminator);
     if let Err(torn) = &appended {
         let after = file.metadata().map_or(0, |metadata| metadata.len());
         // Only our own half line may go: a script that knows no lock may have written behind it.
@@ -45,7 +45,7 @@ pub(crate) fn to_file(file: &File, lines: &[u8]) -> Result<(), Torn> {
 }
 
 /// Appends to whatever it is, without making it durable.
-pub(crate) fn to_stream(mut file: &File, lines: &[u8]) -> Result<(), Torn> {
+pub(crate) fn to_stream(mut file: &File, lines: &[u8], terminator: u8) -> Result<(), Torn> {
     let mut written = 0;
     while written < lines.len() {
         let result = match file.write(&lines[written..]) {
@@ -61,7 +61,7 @@ pub(crate) fn to_stream(mut file: &File, lines: &[u8]) -> Result<(), Torn> {
             Err(error) => Err(error),
         };
         if let Err(source) = result {
-            let whole = memchr::memrchr(b'\n', &lines[..written]).map_or(0, |last| last + 1);
+            let whole = memchr::memrchr(terminator, &lines[..written]).map_or(0, |last| last + 1);
             return Err(Torn {
                 whole,
                 source,

@@ -1,15 +1,13 @@
 //! The command line and the environment: first what was typed, then what it means. Nothing is
 //! opened here.
 
-use std::{
-    ffi::{OsStr, OsString},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use lexopt::Arg::{Long, Short, Value};
 
-use crate::error::Error;
+use crate::{error::Error, format::Format};
+
+mod values;
 
 /// The lab's own paths (consumer lab, step 6).
 const DEFAULT_SEEN: &str = "/root/kafka/seen.txt";
@@ -20,65 +18,12 @@ const DEFAULT_STORE: &str = "/root/kafka/seen.store";
 const DEFAULT_REDB_STORE: &str = "/root/kafka/seen.redb";
 const DEFAULT_OUT: &str = "/root/kafka/processed-dedup.txt";
 
-/// A wait is for a writer that is about to finish, not a schedule.
-const WAIT_SECONDS_MAX: u64 = 86_400;
-
-pub(crate) const HELP: &str = "\
-Usage: dedup [OPTIONS] < LINES
-       dedup store --help
-       dedup topic --help
-
-Reads lines from standard input. A line that was not seen before is appended to
-the out file and remembered. Lines are compared as bytes. What was seen stays
-seen over restarts and crashes.
-
-Options:
-      --store KIND    how the lines seen are kept  [default: text]
-                      text: in a file, one a line, as the lab's script does
-                      sled: in a store directory; out is kept in step with it
-                      redb: the same, where this build has the feature 'redb'
-      --seen PATH     where they are kept: a regular file, or with a store a
-                      directory; created when missing, though not the
-                      directory that it is in
-                      [default: /root/kafka/seen.txt,
-                      with --store sled /root/kafka/seen.store,
-                      with --store redb /root/kafka/seen.redb]
-      --out PATH      where new lines go: a file, which is appended to, a pipe
-                      or a device  [default: /root/kafka/processed-dedup.txt]
-      --wait SECONDS  wait up to this long for another dedup that uses a file
-                      [default: 0, fail at once; at most 86400]
-  -v, --verbose       say on standard error what was done
-  -h, --help          print this
-  -V, --version       print the version
-
-Environment:
-  DEDUP_SEEN, DEDUP_OUT  as --seen and --out, which win; empty means unset
-
-What holds with --store text:
-  New lines are on disk in the out file before they are marked as seen, so a
-  stop at any moment loses none: feed the same input again. The lines in flight
-  at the stop, at most 4 MiB and one line, may then be written twice.
-  A file that does not end in a newline gets one before anything is appended.
-
-What holds with --store sled or redb:
-  Lines are recorded in the store, each record atomic and durable, before they
-  are appended to the out file. The next start appends what the file lacks of
-  them, so a stop at any moment neither loses nor repeats a line.
-  So out belongs to the store: if it is missing, all of it is written again; for
-  a new out use a new store. If somebody else wrote into it, it is refused and
-  left as it is. To go on from older files, move out away and feed it.
-  A pipe, a device and standard output cannot be looked at again: there the
-  lines are written first and recorded then, and those in flight at a stop may
-  come twice, as with --store text.
-
-Exit codes:
-  0  every line was handled (or the reader of standard output went away)
-  1  a file could not be used, read or written; what was handed over is marked
-  2  the call is wrong
-";
+/// What has no times cannot forget by them.
+const NO_TTL: &str = "--ttl needs times, which a seen file of text does not hold: use --store, \
+                      or move the seen file away when it may all be forgotten";
 
 /// What the user wants.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Command {
     Run(Config),
     /// What a consumer's store is asked or told.
@@ -114,13 +59,26 @@ impl Store {
 }
 
 /// A run, every default filled in.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) store: Store,
     pub(crate) seen: PathBuf,
     pub(crate) out: PathBuf,
+    pub(crate) format: Format,
+    /// Whether a line without a key ends the run.
+    pub(crate) key_required: bool,
     pub(crate) wait: Duration,
-    pub(crate) verbose: bool,
+    pub(crate) stats: Option<Stats>,
+    /// Where they go instead of standard error.
+    pub(crate) stats_file: Option<PathBuf>,
+    pub(crate) progress: bool,
+}
+
+/// How the figures of a run are said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Stats {
+    Text,
+    Json,
 }
 
 /// What was typed.
@@ -130,6 +88,14 @@ struct Typed {
     seen: Option<OsString>,
     out: Option<OsString>,
     wait: Option<OsString>,
+    null: bool,
+    key: Option<OsString>,
+    delimiter: Option<OsString>,
+    no_key: Option<OsString>,
+    ttl: Option<OsString>,
+    stats: Option<OsString>,
+    stats_file: Option<OsString>,
+    no_progress: bool,
     verbose: bool,
 }
 
@@ -149,10 +115,18 @@ pub(crate) fn parse(
             Short('h') | Long("help") => return Ok(Command::Help),
             Short('V') | Long("version") => return Ok(Command::Version),
             Short('v') | Long("verbose") => typed.verbose = true,
-            Long("store") => typed.store = Some(parser.value().map_err(usage)?),
-            Long("seen") => typed.seen = Some(parser.value().map_err(usage)?),
-            Long("out") => typed.out = Some(parser.value().map_err(usage)?),
-            Long("wait") => typed.wait = Some(parser.value().map_err(usage)?),
+            Long("store") => typed.store = value(&mut parser)?,
+            Long("seen") => typed.seen = value(&mut parser)?,
+            Long("out") => typed.out = value(&mut parser)?,
+            Long("wait") => typed.wait = value(&mut parser)?,
+            Short('z') | Long("null") => typed.null = true,
+            Long("key") => typed.key = value(&mut parser)?,
+            Long("delimiter") => typed.delimiter = value(&mut parser)?,
+            Long("no-key") => typed.no_key = value(&mut parser)?,
+            Long("ttl") => typed.ttl = value(&mut parser)?,
+            Long("stats") => typed.stats = value(&mut parser)?,
+            Long("stats-file") => typed.stats_file = value(&mut parser)?,
+            Long("no-progress") => typed.no_progress = true,
             // Only as the first: behind an option it would be a mistake.
             Value(word) if first && word == "store" => return of_store(parser),
             Value(word) if first && word == "topic" => return of_topic(parser),
@@ -161,6 +135,10 @@ pub(crate) fn parse(
         first = false;
     }
     resolve(typed, environment).map(Command::Run)
+}
+
+fn value(parser: &mut lexopt::Parser) -> Result<Option<OsString>, Error> {
+    parser.value().map(Some).map_err(usage)
 }
 
 #[cfg(any(feature = "sled", feature = "redb"))]
@@ -202,49 +180,47 @@ fn resolve(
             .filter(|value| !value.is_empty())
             .map_or_else(|| PathBuf::from(default), PathBuf::from)),
     };
-    let store = typed.store.as_deref().map_or(Ok(Store::Text), store)?;
+    let store = typed
+        .store
+        .as_deref()
+        .map_or(Ok(Store::Text), values::store)?;
+    let format = values::format(typed.null, typed.key.as_deref(), typed.delimiter)?;
+    if typed.no_key.is_some() && format.recipe.is_line() {
+        return Err(Error::Usage(
+            "--no-key is for --key alone: a whole line always is a key".to_owned(),
+        ));
+    }
+    let stats = typed.stats.as_deref().map(values::stats).transpose()?;
+    let stats = stats.or(typed.verbose.then_some(Stats::Text));
+    let stats_file = match typed.stats_file {
+        Some(_) if stats.is_none() => {
+            return Err(Error::Usage("--stats-file needs --stats".to_owned()));
+        }
+        Some(value) if value.is_empty() => {
+            return Err(Error::Usage(
+                "--stats-file is empty; it takes a path".to_owned(),
+            ));
+        }
+        other => other.map(PathBuf::from),
+    };
+    if let Some(ttl) = &typed.ttl {
+        values::ttl(ttl)?;
+        return Err(Error::Usage(NO_TTL.to_owned()));
+    }
     Ok(Config {
         store,
         seen: path("--seen", typed.seen, "DEDUP_SEEN", store.default_path())?,
         out: path("--out", typed.out, "DEDUP_OUT", DEFAULT_OUT)?,
-        wait: typed.wait.as_deref().map_or(Ok(Duration::ZERO), wait)?,
-        verbose: typed.verbose,
+        key_required: values::key_required(typed.no_key.as_deref())?,
+        format,
+        wait: typed
+            .wait
+            .as_deref()
+            .map_or(Ok(Duration::ZERO), values::wait)?,
+        stats,
+        stats_file,
+        progress: !typed.no_progress,
     })
-}
-
-fn store(typed: &OsStr) -> Result<Store, Error> {
-    match typed.to_str() {
-        Some("text") => Ok(Store::Text),
-        #[cfg(feature = "sled")]
-        Some("sled") => Ok(Store::Sled),
-        #[cfg(feature = "redb")]
-        Some("redb") => Ok(Store::Redb),
-        #[cfg(not(feature = "sled"))]
-        Some("sled") => Err(absent("sled")),
-        #[cfg(not(feature = "redb"))]
-        Some("redb") => Err(absent("redb")),
-        _ => Err(Error::Usage(format!(
-            "--store takes text, sled or redb, not '{}'",
-            typed.to_string_lossy()
-        ))),
-    }
-}
-
-#[cfg(not(all(feature = "sled", feature = "redb")))]
-fn absent(kind: &str) -> Error {
-    Error::Usage(format!(
-        "--store {kind} is not in this build; build with the feature '{kind}'"
-    ))
-}
-
-fn wait(typed: &OsStr) -> Result<Duration, Error> {
-    match typed.to_str().and_then(|text| text.parse().ok()) {
-        Some(seconds) if seconds <= WAIT_SECONDS_MAX => Ok(Duration::from_secs(seconds)),
-        _ => Err(Error::Usage(format!(
-            "--wait takes whole seconds from 0 to {WAIT_SECONDS_MAX}, not '{}'",
-            typed.to_string_lossy()
-        ))),
-    }
 }
 
 #[expect(
@@ -257,8 +233,8 @@ fn usage(error: lexopt::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{lines, run};
+    use super::{values::WAIT_SECONDS_MAX, *};
+    use crate::{help::HELP, lines, run};
 
     fn config(args: &[&str], environment: &[(&str, &str)]) -> Config {
         let lookup = |name: &str| {
@@ -278,7 +254,7 @@ mod tests {
         let config = config(&[], &[]);
         assert_eq!(config.seen, PathBuf::from("/root/kafka/seen.txt"));
         assert_eq!(config.out, PathBuf::from("/root/kafka/processed-dedup.txt"));
-        assert_eq!((config.wait, config.verbose), (Duration::ZERO, false));
+        assert_eq!((config.wait, config.stats), (Duration::ZERO, None));
     }
 
     #[test]
@@ -291,14 +267,15 @@ mod tests {
         let environment = [("DEDUP_SEEN", "from-env")];
         assert_eq!(seen(&sled, &environment), PathBuf::from("from-env"));
         let text = config(&["--store=text"], &[]);
-        assert_eq!(text, config(&[], &[]));
+        assert_eq!(text.seen, config(&[], &[]).seen);
     }
 
     // C107
     #[test]
     fn an_empty_variable_is_an_unset_one() {
         let empty = [("DEDUP_SEEN", ""), ("DEDUP_OUT", "")];
-        assert_eq!(config(&[], &empty), config(&[], &[]));
+        let (empty, unset) = (config(&[], &empty), config(&[], &[]));
+        assert_eq!((empty.seen, empty.out), (unset.seen, unset.out));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::recipe::NoKey;
+
 /// Everything that ends the program early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -27,6 +29,39 @@ pub(crate) enum Error {
     /// A path or a stream that cannot be used; nothing was opened or made.
     #[error(transparent)]
     Place(#[from] crate::place::Refusal),
+
+    /// The file's marks were made by another recipe.
+    #[error(
+        "{path}: holds keys of '{theirs}', and this run's are '{ours}': what it knows would be \
+         wrong here. Use the same --key and --delimiter as before, or another seen file",
+        path = path.display()
+    )]
+    OtherKeys {
+        path: PathBuf,
+        theirs: String,
+        ours: String,
+    },
+
+    /// All is done, and there is no saying so.
+    #[error("{path}: cannot write the figures: {source}; every line is handled all the same",
+        path = path.display())]
+    FiguresUnsaid { path: PathBuf, source: io::Error },
+
+    /// A line cannot be told from others.
+    #[error(
+        "standard input: line {line} has no key: {why}; the lines before it are handled. Mend \
+         it, or pass such lines on each time they come with --no-key pass, and feed the same \
+         input again"
+    )]
+    NoKey { line: u64, why: NoKey },
+
+    /// The key that fingerprints are made under.
+    #[error("cannot draw a random key: {0}")]
+    Random(getrandom::Error),
+
+    /// The system gives no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
 
     /// Another process works on the file.
     #[error(

@@ -17,17 +17,47 @@ pub(crate) fn same(one: &Metadata, other: &Metadata) -> bool {
 /// How much of a line a message quotes.
 const QUOTED_BYTES_MAX: usize = 40;
 
-/// The file's last line where that has no newline, or the end of it where it is long.
-pub(crate) fn unfinished_end(file: &File) -> io::Result<Option<Vec<u8>>> {
+/// The file's last line where that has no terminator, or the end of it where it is long.
+pub(crate) fn unfinished_end(file: &File, terminator: u8) -> io::Result<Option<Vec<u8>>> {
     // One byte more than is quoted tells that the line is longer.
     let from = file.metadata()?.len();
     let from = from.saturating_sub(QUOTED_BYTES_MAX as u64 + 1);
     let mut end = vec![0; QUOTED_BYTES_MAX + 1];
     let length = file.read_at(&mut end, from)?;
     end.truncate(length);
-    let start = memchr::memrchr(b'\n', &end).map_or(0, |newline| newline + 1);
+    let start = memchr::memrchr(terminator, &end).map_or(0, |last| last + 1);
     let end = end.split_off(start);
     Ok((!end.is_empty()).then_some(end))
+}
+
+/// Refuses a file whose last byte ends the lines of the other kind of file. Half a line that a
+/// killed writer left may look like that too; the message says how to go on from there.
+pub(crate) fn refuse_other_terminator(
+    file: &File,
+    path: &Path,
+    terminator: u8,
+) -> Result<(), Error> {
+    let mut last = [terminator];
+    let mut look = || match file.metadata()?.len() {
+        0 => Ok(0),
+        length => file.read_at(&mut last, length - 1),
+    };
+    look().map_err(|source| Error::io("read", path, source))?;
+    let reason = match (last, terminator) {
+        ([b'\n'], 0) => {
+            "its lines end in newlines: leave out --null, or end the file with a NUL if it is \
+             one of --null's all the same"
+        }
+        ([0], b'\n') => {
+            "its lines end in NUL: use --null, or end the file with a newline if it is one of \
+             newlines all the same"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::Refused {
+        path: path.to_path_buf(),
+        reason,
+    })
 }
 
 /// A line's end for a message.

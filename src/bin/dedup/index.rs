@@ -1,89 +1,104 @@
-//! Which lines were seen, in memory: 16 bytes a line, whatever its length.
+//! Which lines were seen, in memory: 21 to 32 bytes a line, whatever its length.
 
-use std::hint;
+use std::ops::Range;
 
-use hashbrown::{HashTable, hash_table::Entry};
 use siphasher::sip128::SipHasher13;
 
-use crate::lines;
+use crate::{
+    chunk::Chunk,
+    table::{FREE, Fingerprint, Table},
+};
 
-/// A line's fingerprint: 128 bits under a key that is drawn anew for each run. At a thousand
-/// million lines the chance that any two share one is below 2^-68, and without the key nobody
-/// can craft two that do.
-type Fingerprint = (u64, u64);
+/// In the place of a fingerprint: the line has no key, and is nobody's copy.
+pub(crate) const NO_KEY: Fingerprint = FREE;
 
 /// How many lines are looked up together. The table of a large seen file is far bigger than the
 /// processor's caches; asked for one at a time each line would wait for memory alone.
 const GROUP_LINES: usize = 32;
 
-pub(crate) struct Index {
-    hasher: SipHasher13,
-    seen: HashTable<Fingerprint>,
-}
+/// Makes fingerprints: 128 bits under a key that is drawn anew for each run. At a thousand
+/// million lines the chance that any two share one is below 2^-68, and without the key nobody
+/// can craft two that do.
+#[derive(Clone)]
+pub(crate) struct Hasher(SipHasher13);
 
-impl Index {
+impl Hasher {
     pub(crate) fn new() -> Result<Self, getrandom::Error> {
         let mut key = [0; 16];
         getrandom::fill(&mut key)?;
-        Ok(Self {
-            hasher: SipHasher13::new_with_key(&key),
-            seen: HashTable::new(),
-        })
+        Ok(Self(SipHasher13::new_with_key(&key)))
     }
 
-    /// Remembers the lines of a block and gives those to `new`, with their newlines and in
-    /// order, that were not there before.
-    pub(crate) fn insert(&mut self, block: &[u8], mut new: impl FnMut(&[u8])) {
-        let mut lines = lines::split(block);
-        loop {
-            let mut group = [(&b""[..], (0, 0)); GROUP_LINES];
-            let mut length = 0;
-            for (slot, line) in group.iter_mut().zip(&mut lines) {
-                *slot = (line, self.fingerprint(lines::content(line)));
-                length += 1;
+    /// The one fingerprint that is taken passes for its neighbour, which is one more chance of a
+    /// collision beside those above.
+    pub(crate) fn fingerprint(&self, key: &[u8]) -> Fingerprint {
+        let hash = self.0.hash(key);
+        if hash.h1 == 0 && hash.h2 == 0 {
+            return [1, 0];
+        }
+        [hash.h1, hash.h2]
+    }
+}
+
+pub(crate) struct Index {
+    hasher: Hasher,
+    seen: Table,
+}
+
+impl Index {
+    pub(crate) fn new(hasher: Hasher) -> Self {
+        Self {
+            hasher,
+            seen: Table::new(),
+        }
+    }
+
+    pub(crate) fn hasher(&self) -> &Hasher {
+        &self.hasher
+    }
+
+    pub(crate) fn reserve(&mut self, lines: usize) {
+        self.seen.reserve(lines);
+    }
+
+    /// Remembers the lines of a chunk and appends those to `new` that were not there before.
+    /// Returns how many those are.
+    pub(crate) fn insert(&mut self, chunk: &Chunk, new: &mut Vec<u8>) -> u64 {
+        let mut count = 0;
+        // Lines that lie side by side and are all new are copied at once.
+        let mut run = 0..0;
+        let mut take = |line: Range<usize>| {
+            count += 1;
+            if run.end == line.start {
+                run.end = line.end;
+            } else {
+                new.extend_from_slice(&chunk.bytes()[run.clone()]);
+                run = line;
             }
-            let group = &group[..length];
-            if group.is_empty() {
-                return;
-            }
-            // These look-ups do not wait for each other, and leave in the cache what the
-            // insertions, which do, will touch.
-            for (_, print) in group {
-                hint::black_box(self.has(*print));
-            }
-            for (line, print) in group {
-                if self.remember(*print) {
-                    new(line);
+        };
+        let mut start = 0;
+        let groups = chunk.fingerprints().chunks(GROUP_LINES);
+        for (group, ends) in groups.zip(chunk.ends().chunks(GROUP_LINES)) {
+            self.seen.touch(group);
+            for (fingerprint, end) in group.iter().zip(ends) {
+                if *fingerprint == NO_KEY || self.seen.insert(*fingerprint) {
+                    take(start..*end);
                 }
+                start = *end;
             }
         }
+        new.extend_from_slice(&chunk.bytes()[run]);
+        count
     }
 
-    /// Whether a line, given without newline, was seen.
-    pub(crate) fn contains(&self, content: &[u8]) -> bool {
-        self.has(self.fingerprint(content))
+    /// Remembers a key, given without its terminator.
+    pub(crate) fn remember(&mut self, key: &[u8]) {
+        let fingerprint = self.hasher.fingerprint(key);
+        self.seen.insert(fingerprint);
     }
 
-    fn fingerprint(&self, content: &[u8]) -> Fingerprint {
-        let hash = self.hasher.hash(content);
-        (hash.h1, hash.h2)
-    }
-
-    fn has(&self, print: Fingerprint) -> bool {
-        self.seen.find(print.0, |other| *other == print).is_some()
-    }
-
-    /// `false` when it was there before.
-    fn remember(&mut self, print: Fingerprint) -> bool {
-        match self
-            .seen
-            .entry(print.0, |other| *other == print, |other| other.0)
-        {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(vacant) => {
-                vacant.insert(print);
-                true
-            }
-        }
+    /// Whether a key, given without its terminator, was seen.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.seen.contains(self.hasher.fingerprint(key))
     }
 }

@@ -9,8 +9,9 @@ pub(crate) const BUFFER_BYTES: usize = 1 << 20;
 /// more only while one line is longer than that.
 pub(crate) struct Lines<R> {
     source: R,
-    /// `buffer[..given]` was handed out, `buffer[given..searched]` holds no newline, and
-    /// `buffer[searched..end]` was read last.
+    terminator: u8,
+    /// `buffer[..given]` was handed out, `buffer[given..searched]` holds no
+    /// terminator, and `buffer[searched..end]` was read last.
     buffer: Vec<u8>,
     given: usize,
     searched: usize,
@@ -20,9 +21,10 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: Read> Lines<R> {
-    pub(crate) fn new(source: R) -> Self {
+    pub(crate) fn new(source: R, terminator: u8) -> Self {
         Self {
             source,
+            terminator,
             buffer: vec![0; BUFFER_BYTES],
             given: 0,
             searched: 0,
@@ -57,25 +59,26 @@ impl<R: Read> Lines<R> {
         if self.given == self.end {
             return Ok(false);
         }
-        self.buffer[self.end] = b'\n';
+        self.buffer[self.end] = self.terminator;
         self.end += 1;
         self.end_completed = true;
         Ok(true)
     }
 
-    /// The whole lines that were read and not given before, each with its newline; empty when
-    /// there is none.
+    /// The whole lines that were read and not given before, each with its terminator; empty
+    /// when there is none.
     pub(crate) fn whole(&mut self) -> &[u8] {
         let start = self.given;
-        if let Some(newline) = memchr::memrchr(b'\n', &self.buffer[self.searched..self.end]) {
-            self.given = self.searched + newline + 1;
+        let searched = &self.buffer[self.searched..self.end];
+        if let Some(last) = memchr::memrchr(self.terminator, searched) {
+            self.given = self.searched + last + 1;
         }
         self.searched = self.end;
         &self.buffer[start..self.given]
     }
 
     /// Whether the input ended in the middle of a line. What [`Self::whole`] gives after the last
-    /// [`Self::fill`] is then that line alone, and its newline was added here.
+    /// [`Self::fill`] is then that line alone, and its terminator was added here.
     pub(crate) fn end_completed(&self) -> bool {
         self.end_completed
     }
@@ -101,19 +104,14 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// The lines of a block of whole lines, each with its newline.
-pub(crate) fn split(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The lines of a block of whole lines, each without its terminator.
+pub(crate) fn split(block: &[u8], terminator: u8) -> impl Iterator<Item = &[u8]> {
     let mut start = 0;
-    memchr::memchr_iter(b'\n', block).map(move |newline| {
-        let line = &block[start..=newline];
-        start = newline + 1;
+    memchr::memchr_iter(terminator, block).map(move |end| {
+        let line = &block[start..end];
+        start = end + 1;
         line
     })
-}
-
-/// What is compared of a line: all but its newline.
-pub(crate) fn content(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 #[cfg(test)]
@@ -131,12 +129,12 @@ mod tests {
     }
 
     fn lines(input: &[u8], step: usize) -> (Vec<Vec<u8>>, bool) {
-        let mut reader = Lines::new(Slow(input, step));
+        let mut reader = Lines::new(Slow(input, step), b'\n');
         let mut all = Vec::new();
         while reader.fill().unwrap() {
             let completed = reader.end_completed();
             let before = all.len();
-            all.extend(split(reader.whole()).map(Vec::from));
+            all.extend(split(reader.whole(), b'\n').map(Vec::from));
             assert!(
                 !completed || all.len() == before + 1,
                 "the end is not alone"
@@ -148,7 +146,7 @@ mod tests {
     #[test]
     fn however_the_bytes_arrive_the_lines_are_the_same() {
         let input = b"a\n\nb\r\n\0\xff\n last";
-        let whole: Vec<Vec<u8>> = [&b"a\n"[..], b"\n", b"b\r\n", b"\0\xff\n", b" last\n"]
+        let whole: Vec<Vec<u8>> = [&b"a"[..], b"", b"b\r", b"\0\xff", b" last"]
             .map(Vec::from)
             .to_vec();
         for step in 1..=input.len() {
@@ -159,7 +157,7 @@ mod tests {
             );
         }
         assert_eq!(lines(b"", 1), (vec![], false));
-        assert_eq!(lines(b"a\n", 1), (vec![b"a\n".to_vec()], false));
+        assert_eq!(lines(b"a\n", 1), (vec![b"a".to_vec()], false));
     }
 
     #[test]
@@ -175,11 +173,11 @@ mod tests {
             input.extend_from_slice(b"\nb");
             let (all, completed) = lines(&input, 65_536);
             let lengths: Vec<usize> = all.iter().map(Vec::len).collect();
-            assert_eq!((lengths, completed), (vec![2, length + 1, 2], true));
+            assert_eq!((lengths, completed), (vec![1, length, 1], true));
         }
         let mut long = vec![b'x'; 4 * BUFFER_BYTES];
         long.push(b'\n');
-        let mut reader = Lines::new(&long[..]);
+        let mut reader = Lines::new(&long[..], b'\n');
         while reader.fill().unwrap() {
             reader.whole();
         }

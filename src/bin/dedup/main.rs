@@ -27,12 +27,15 @@
 
 use std::{env, io, io::Write, process::ExitCode};
 
-use crate::{args::Command, error::Error};
+use crate::{args::Command, error::Error, report::Report};
 
 mod append;
 mod args;
+mod chunk;
 mod error;
 mod files;
+mod format;
+mod help;
 mod index;
 #[cfg(any(feature = "sled", feature = "redb"))]
 #[path = "../journal/mod.rs"]
@@ -43,15 +46,21 @@ mod output;
 #[path = "../place/mod.rs"]
 mod place;
 mod plain;
+mod progress;
+mod recipe;
+mod report;
 mod run;
 mod seen;
+mod stats;
 mod stdin;
 #[cfg(any(feature = "sled", feature = "redb"))]
 mod store;
 #[cfg(any(feature = "sled", feature = "redb"))]
 mod stored;
+mod table;
 #[cfg(feature = "service")]
 mod topic;
+mod writer;
 
 fn main() -> ExitCode {
     match dispatch() {
@@ -66,7 +75,7 @@ fn main() -> ExitCode {
 
 fn dispatch() -> Result<ExitCode, Error> {
     match args::parse(env::args_os().skip(1), env::var_os)? {
-        Command::Help => print(args::HELP)?,
+        Command::Help => print(help::HELP)?,
         Command::Version => print(concat!("dedup ", env!("CARGO_PKG_VERSION"), "\n"))?,
         #[cfg(feature = "service")]
         Command::Topic(topic::Command::Help) => print(topic::HELP)?,
@@ -78,10 +87,9 @@ fn dispatch() -> Result<ExitCode, Error> {
             print(&text).map_err(|error| command.unsaid(error))?;
         }
         Command::Run(config) => {
-            let summary = run::run(&config)?;
-            if config.verbose {
-                say(&summary.to_string());
-            }
+            // First: what cannot be told at the end is refused at the start.
+            let report = Report::open(&config)?;
+            report.give(&run::run(&config)?)?;
         }
     }
     Ok(ExitCode::SUCCESS)

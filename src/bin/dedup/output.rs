@@ -24,11 +24,12 @@ pub(crate) struct Output {
     path: PathBuf,
     metadata: Metadata,
     is_stdout: bool,
+    terminator: u8,
 }
 
 impl Output {
     /// Opens the path and writes nothing. A FIFO is waited for until it has a reader.
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, terminator: u8) -> Result<Self, Error> {
         let file = open(path)?;
         let failed = |source| Error::io("look at", path, source);
         let metadata = file.metadata().map_err(failed)?;
@@ -41,6 +42,7 @@ impl Output {
             path: path.to_path_buf(),
             metadata,
             is_stdout,
+            terminator,
         })
     }
 
@@ -73,15 +75,23 @@ impl Output {
         files::sync_name_of_new(&self.file, &self.path)
     }
 
+    /// Refuses a file whose lines end otherwise, where that can be told.
+    pub(crate) fn check_settings(&self) -> Result<(), Error> {
+        match self.readable() {
+            Some(file) => files::refuse_other_terminator(file, &self.path, self.terminator),
+            None => Ok(()),
+        }
+    }
+
     /// How many bytes of `lines`, whole lines, are handed over in one go.
     pub(crate) fn part(&self, lines: &[u8]) -> usize {
         if self.readable().is_some() || lines.len() <= STREAM_PART_BYTES {
             return lines.len();
         }
         let (head, tail) = lines.split_at(STREAM_PART_BYTES);
-        match memchr::memrchr(b'\n', head) {
+        match memchr::memrchr(self.terminator, head) {
             Some(last) => last + 1,
-            None => memchr::memchr(b'\n', tail)
+            None => memchr::memchr(self.terminator, tail)
                 .map_or(lines.len(), |first| STREAM_PART_BYTES + first + 1),
         }
     }
@@ -89,9 +99,9 @@ impl Output {
     /// Hands lines over: durably into a file, into the system's hands otherwise.
     pub(crate) fn append(&self, lines: &[u8]) -> Result<(), Torn> {
         let Some(file) = self.readable() else {
-            return append::to_stream(&self.file, lines);
+            return append::to_stream(&self.file, lines, self.terminator);
         };
-        let appended = append::to_file(file, lines);
+        let appended = append::to_file(file, lines, self.terminator);
         // Lines whose durability is in doubt do not count as handed over, also when the append
         // had failed before for a reason of its own.
         match (file.sync_data(), appended) {

@@ -18,25 +18,40 @@
 use std::{io, path::Path, time::Duration};
 
 use crate::{
+    chunk::Chunk,
     error::Error,
     files,
-    lines::{Lines, content, split},
+    format::Format,
+    index::{Hasher, Index},
+    lines::{Lines, split},
     output::Output,
     run::State,
     say,
     seen::Seen,
+    writer::{Commit, Writer},
 };
 
-const NEWLINE_ADDED: &str = "a newline was added, nothing else to do";
-
+/// The index, and the thread that writes the files.
 pub(crate) struct Plain {
+    index: Index,
+    writer: Writer,
+}
+
+struct Files {
     seen: Seen,
     out: Output,
+    format: Format,
 }
 
 impl Plain {
     /// Takes over the state. Every reason to refuse comes up before the out file is touched.
-    pub(crate) fn open(seen: Seen, out: Output, wait: Duration) -> Result<Self, Error> {
+    pub(crate) fn open(
+        seen: Seen,
+        out: Output,
+        format: Format,
+        hasher: Hasher,
+        wait: Duration,
+    ) -> Result<Self, Error> {
         if files::same(out.metadata(), &seen.metadata()?) {
             return Err(Error::Refused {
                 path: out.path().to_path_buf(),
@@ -44,15 +59,23 @@ impl Plain {
             });
         }
         out.lock(wait)?;
-        let mut plain = Self { seen, out };
-        if let Some(end) = plain.seen.load()? {
-            plain.mend_seen(end)?;
+        out.check_settings()?;
+        seen.complete_header()?;
+        let mut index = Index::new(hasher);
+        let files = Files { seen, out, format };
+        if let Some(end) = files.seen.load(&mut index)? {
+            files.mend_seen(end, &mut index)?;
         }
-        plain.mend_out()?;
-        Ok(plain)
+        files.mend_out()?;
+        Ok(Self {
+            index,
+            writer: Writer::start(files)?,
+        })
     }
+}
 
-    fn mend_seen(&mut self, mut end: Vec<u8>) -> Result<(), Error> {
+impl Files {
+    fn mend_seen(&self, mut end: Vec<u8>, index: &mut Index) -> Result<(), Error> {
         let half = end.len();
         if self.out.readable().is_none() {
             self.seen.cut_end(half)?;
@@ -63,36 +86,40 @@ impl Plain {
             );
             return Ok(());
         }
-        let mut what = NEWLINE_ADDED;
-        if let Some(whole) = self.unmarked_line(&end)? {
+        let mut what = self.end_added();
+        if let Some(whole) = self.unmarked_key(&end, index)? {
             end = whole;
             what = "it was completed from the out file, nothing else to do";
         }
-        end.push(b'\n');
-        self.seen.insert(&end, |_| {});
+        index.remember(&end);
+        end.push(self.format.terminator);
         self.seen.append(&end[half..])?;
         self.seen.sync()?;
         warn(self.seen.path(), &end[..half], what);
         Ok(())
     }
 
-    /// The first line of the out file, after the last one that is marked, that starts with `end`.
-    fn unmarked_line(&self, end: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    /// The key of the first line of the out file, after the last one that is marked, whose key
+    /// starts with `end`.
+    fn unmarked_key(&self, end: &[u8], index: &Index) -> Result<Option<Vec<u8>>, Error> {
         let Some(out) = self.out.readable() else {
             return Ok(None);
         };
         let mut found = None;
-        let mut lines = Lines::new(out);
+        let mut lines = Lines::new(out, self.format.terminator);
         while lines.fill().map_err(|source| self.unreadable(source))? {
             // The out file's own half line is no line to complete a mark from.
             if lines.end_completed() {
                 break;
             }
-            for line in split(lines.whole()).map(content) {
-                if self.seen.contains(line) {
+            for line in split(lines.whole(), self.format.terminator) {
+                let Ok(key) = self.format.recipe.key(line) else {
+                    continue;
+                };
+                if index.contains(&key) {
                     found = None;
-                } else if found.is_none() && line.starts_with(end) {
-                    found = Some(line.to_vec());
+                } else if found.is_none() && key.starts_with(end) {
+                    found = Some(key.into_owned());
                 }
             }
         }
@@ -103,14 +130,22 @@ impl Plain {
         let Some(file) = self.out.readable() else {
             return Ok(());
         };
-        let end = files::unfinished_end(file).map_err(|source| self.unreadable(source))?;
+        let end = files::unfinished_end(file, self.format.terminator)
+            .map_err(|source| self.unreadable(source))?;
         if let Some(end) = end {
             self.out
-                .append(b"\n")
+                .append(&[self.format.terminator])
                 .map_err(|torn| self.out.failure(torn.source))?;
-            warn(self.out.path(), &end, NEWLINE_ADDED);
+            warn(self.out.path(), &end, self.end_added());
         }
         Ok(())
+    }
+
+    fn end_added(&self) -> &'static str {
+        match self.format.terminator {
+            b'\n' => "a newline was added, nothing else to do",
+            _ => "a NUL was added, nothing else to do",
+        }
     }
 
     fn unreadable(&self, source: io::Error) -> Error {
@@ -126,33 +161,38 @@ fn warn(path: &Path, end: &[u8], what: &str) {
     ));
 }
 
-impl State for Plain {
-    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error> {
-        let mut count = 0;
-        self.seen.insert(block, |line| {
-            new.extend_from_slice(line);
-            count += 1;
-        });
-        Ok(count)
-    }
-
+impl Commit for Files {
     fn commit(&mut self, mut lines: &[u8]) -> Result<(), Error> {
         while !lines.is_empty() {
             let (part, rest) = lines.split_at(self.out.part(lines));
             // IMPORTANT: out before seen. The other way round a stop between the two loses the
             // part: marked, and written nowhere.
             if let Err(torn) = self.out.append(part) {
-                self.seen.append(&part[..torn.whole])?;
+                self.seen.append(&self.format.marks(&part[..torn.whole]))?;
                 self.seen.sync()?;
                 return Err(self.out.failure(torn.source));
             }
-            self.seen.append(part)?;
+            self.seen.append(&self.format.marks(part))?;
             lines = rest;
         }
         self.seen.sync()
     }
+}
 
-    fn finish(self) -> Result<(), Error> {
-        Ok(())
+impl State for Plain {
+    fn claim(&mut self, chunk: &Chunk, new: &mut Vec<u8>) -> Result<u64, Error> {
+        Ok(self.index.insert(chunk, new))
+    }
+
+    fn commit(&mut self, lines: &mut Vec<u8>) -> Result<(), Error> {
+        self.writer.hand_over(lines)
+    }
+
+    fn settle(&mut self) -> Result<(), Error> {
+        self.writer.settle()
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        self.settle()
     }
 }

@@ -1,16 +1,19 @@
 //! The filter: read, decide, commit in batches.
 
-use std::{fmt, time::Instant};
+use std::time::Instant;
 
 #[cfg(any(feature = "sled", feature = "redb"))]
 use crate::stored::{self, Stored};
 use crate::{
     args::{Config, Store},
+    chunk::{Chunk, Chunks, Preparation},
     error::Error,
-    lines::Lines,
+    index::Hasher,
     output::{self, Output},
     plain::Plain,
+    progress::Progress,
     seen::{self, Seen},
+    stats::{Counts, Summary},
     stdin::Stdin,
 };
 
@@ -21,41 +24,22 @@ pub(crate) const BATCH_BYTES: usize = 3 << 20;
 
 /// What was seen, and where new lines go.
 pub(crate) trait State {
-    /// Appends the lines of a block to `new` that were not seen, and returns their number. They
+    /// Appends the lines of a chunk to `new` that were not seen, and returns their number. They
     /// are taken for seen from here on, so that a copy in the same batch is none; that is in
     /// memory only, until [`State::commit`].
-    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error>;
+    fn claim(&mut self, chunk: &Chunk, new: &mut Vec<u8>) -> Result<u64, Error>;
 
     /// Hands over whole lines that were claimed, in order, and records them as seen. When it
-    /// returns, both are as durable as the target can be. After an error the state must not be
-    /// used again: what it holds in memory and what is recorded are no longer the same.
-    fn commit(&mut self, lines: &[u8]) -> Result<(), Error>;
+    /// returns, that is done or under way for these, and both are as durable as the target can
+    /// be for all before. What is left in `lines` means nothing. After an error the state must
+    /// not be used again: what it holds in memory and what is recorded are no longer the same.
+    fn commit(&mut self, lines: &mut Vec<u8>) -> Result<(), Error>;
+
+    /// Waits until nothing is under way.
+    fn settle(&mut self) -> Result<(), Error>;
 
     /// Ends the work in order. Nothing is lost where this is not reached.
     fn finish(self) -> Result<(), Error>;
-}
-
-/// What a run did.
-pub(crate) struct Summary {
-    read: u64,
-    written: u64,
-    started: Instant,
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            read,
-            written,
-            started,
-        } = self;
-        let duplicates = read - written;
-        let seconds = started.elapsed().as_secs_f64();
-        write!(
-            f,
-            "{read} lines read, {written} written, {duplicates} duplicates, {seconds:.3} seconds"
-        )
-    }
 }
 
 /// Opens the state and filters standard input until its end.
@@ -65,60 +49,81 @@ impl fmt::Display for Summary {
 pub(crate) fn run(config: &Config) -> Result<Summary, Error> {
     let started = Instant::now();
     let stdin = Stdin::open().map_err(Error::Input)?;
-    let (read, written) = match config.store {
+    let progress = Progress::new(config.progress, stdin.length());
+    let counts = match config.store {
         Store::Text => {
             // Both before either is made.
             seen::check(&config.seen)?;
             output::check(&config.out, &stdin)?;
-            let seen = Seen::open(&config.seen, config.wait)?;
-            let out = Output::open(&config.out)?;
-            let state = Plain::open(seen, out, config.wait)?;
-            filter(stdin, state)?
+            let hasher = Hasher::new().map_err(Error::Random)?;
+            let seen = Seen::open(&config.seen, config.format.clone(), config.wait)?;
+            let out = Output::open(&config.out, config.format.terminator)?;
+            let state = Plain::open(
+                seen,
+                out,
+                config.format.clone(),
+                hasher.clone(),
+                config.wait,
+            )?;
+            filter(read(config, stdin, Some(hasher))?, state, progress)?
         }
         #[cfg(feature = "sled")]
         Store::Sled => {
             let state = Stored::open(config, stored::sled, &stdin)?;
-            filter(stdin, state)?
+            filter(read(config, stdin, None)?, state, progress)?
         }
         #[cfg(feature = "redb")]
         Store::Redb => {
             let state = Stored::open(config, stored::redb, &stdin)?;
-            filter(stdin, state)?
+            filter(read(config, stdin, None)?, state, progress)?
         }
     };
-    Ok(Summary {
-        read,
-        written,
-        started,
-    })
+    Ok(Summary::new(counts, started))
 }
 
-fn filter(stdin: Stdin, mut state: impl State) -> Result<(u64, u64), Error> {
-    let (mut read, mut written) = (0, 0);
-    let mut lines = Lines::new(stdin);
+/// Starts to read the lines. A store makes its fingerprints itself, under its own key.
+fn read(config: &Config, stdin: Stdin, hasher: Option<Hasher>) -> Result<Chunks, Error> {
+    let preparation = Preparation {
+        format: config.format.clone(),
+        hasher,
+        key_required: config.key_required,
+    };
+    Chunks::read(stdin, preparation, Error::Input)
+}
+
+fn filter(
+    mut chunks: Chunks,
+    mut state: impl State,
+    mut progress: Progress,
+) -> Result<Counts, Error> {
+    let mut counts = Counts::default();
     let mut batch = Vec::new();
     loop {
-        let filled = lines.fill();
-        let block = lines.whole();
-        read += count(block);
-        written += state.claim(block, &mut batch)?;
+        let next = chunks.next();
+        let mut quiet = true;
+        if let Ok(Some(chunk)) = &next {
+            counts.lines += chunk.ends().len() as u64;
+            counts.bytes_read += chunk.bytes().len() as u64;
+            counts.without_key += chunk.without_key();
+            counts.new += state.claim(chunk, &mut batch)?;
+            quiet = chunk.is_quiet();
+        }
         // A producer that pauses gets its lines through now; one that does not fills the batch.
         // What was read before a failure or the end is handled in either case.
-        let more = matches!(filled, Ok(true));
-        if !more || batch.len() >= BATCH_BYTES || !lines.source().ready().map_err(Error::Input)? {
-            if !batch.is_empty() {
-                state.commit(&batch)?;
-            }
+        if batch.len() >= BATCH_BYTES || (quiet && !batch.is_empty()) {
+            counts.bytes_written += batch.len() as u64;
+            state.commit(&mut batch)?;
             batch.clear();
             batch.shrink_to(2 * BATCH_BYTES);
         }
-        if !filled.map_err(Error::Input)? {
-            state.finish()?;
-            return Ok((read, written));
+        if quiet {
+            state.settle()?;
         }
+        progress.tick(&counts);
+        let Some(chunk) = next? else {
+            state.finish()?;
+            return Ok(counts);
+        };
+        chunks.recycle(chunk);
     }
-}
-
-fn count(block: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', block).count() as u64
 }

@@ -1,30 +1,36 @@
-//! The seen file: the lines that were handed over, on disk and as an index in memory.
+//! The seen file: the marks of the lines that were handed over.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
-    io,
+    io::{self, Seek, SeekFrom},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use crate::{
     append,
+    chunk::{Chunks, Preparation, Source},
     error::Error,
     files,
+    format::{Format, HEADER_BEGINS},
     index::Index,
-    lines::{Lines, content},
     lock, place,
+    recipe::Recipe,
 };
+
+/// How much of a first line is looked at, and named where it is another than expected.
+const HEADER_BYTES_MAX: usize = 4096;
 
 pub(crate) struct Seen {
     file: File,
     path: PathBuf,
-    index: Index,
+    format: Format,
 }
 
 impl Seen {
     /// Opens and locks the file; nothing is read yet.
-    pub(crate) fn open(path: &Path, wait: Duration) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, format: Format, wait: Duration) -> Result<Self, Error> {
         let file = loop {
             let file = open(path)?;
             lock::exclusive(&file, path, wait)?;
@@ -34,19 +40,14 @@ impl Seen {
                 break file;
             }
         };
-        files::sync_name_of_new(&file, path)?;
-        let index = Index::new().map_err(|error| {
-            Error::io(
-                "draw a random key for",
-                path,
-                io::Error::other(error.to_string()),
-            )
-        })?;
-        Ok(Self {
+        let seen = Self {
             file,
             path: path.to_path_buf(),
-            index,
-        })
+            format,
+        };
+        seen.check_settings()?;
+        files::sync_name_of_new(&seen.file, path)?;
+        Ok(seen)
     }
 
     pub(crate) fn metadata(&self) -> Result<Metadata, Error> {
@@ -59,36 +60,110 @@ impl Seen {
         &self.path
     }
 
-    /// Reads the whole file into the index. An end without newline is not remembered but
-    /// returned: whether it is a line or half of one is for the caller to find out.
-    pub(crate) fn load(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        let mut lines = Lines::new(&self.file);
-        while lines
-            .fill()
-            .map_err(|source| Error::io("read", &self.path, source))?
-        {
-            let ended_inside = lines.end_completed();
-            let block = lines.whole();
-            if ended_inside {
-                return Ok(Some(content(block).to_vec()));
+    /// Refuses a file that was filled with other settings, where that can be told.
+    fn check_settings(&self) -> Result<(), Error> {
+        files::refuse_other_terminator(&self.file, &self.path, self.format.terminator)?;
+        let (begin, whole) = self.first_line()?;
+        let header = self.format.header();
+        if header.is_empty() {
+            return match begin.strip_prefix(HEADER_BEGINS.as_bytes()) {
+                Some(theirs) => Err(self.other_keys(theirs)),
+                None => Ok(()),
+            };
+        }
+        let ours = header.strip_suffix(&[self.format.terminator]);
+        let ours = ours.unwrap_or_default();
+        // A stop may have left half of it, or nothing.
+        if begin == ours || (!whole && ours.starts_with(&begin)) {
+            return Ok(());
+        }
+        match begin.strip_prefix(HEADER_BEGINS.as_bytes()) {
+            Some(theirs) => Err(self.other_keys(theirs)),
+            None => Err(self.other_keys(b"line")),
+        }
+    }
+
+    /// Writes what is missing of the first line of a file of keys.
+    pub(crate) fn complete_header(&self) -> Result<(), Error> {
+        let header = self.format.header();
+        let there = usize::try_from(self.metadata()?.len()).unwrap_or(usize::MAX);
+        match header.get(there..) {
+            None | Some([]) => Ok(()),
+            Some(missing) => {
+                self.append(missing)?;
+                self.sync()
             }
-            self.index.insert(block, |_| {});
+        }
+    }
+
+    /// The first line without its terminator, or the beginning of it, and whether it has one.
+    fn first_line(&self) -> Result<(Vec<u8>, bool), Error> {
+        let mut begin = vec![0; HEADER_BYTES_MAX];
+        let length = self
+            .file
+            .read_at(&mut begin, 0)
+            .map_err(|source| self.unreadable(source))?;
+        begin.truncate(length);
+        let end = memchr::memchr(self.format.terminator, &begin);
+        begin.truncate(end.unwrap_or(length));
+        Ok((begin, end.is_some() || length == HEADER_BYTES_MAX))
+    }
+
+    fn other_keys(&self, theirs: &[u8]) -> Error {
+        Error::OtherKeys {
+            path: self.path.clone(),
+            theirs: String::from_utf8_lossy(theirs).into_owned(),
+            ours: self.format.recipe.to_string(),
+        }
+    }
+
+    /// Reads the whole file into the index. An end without terminator is not remembered but
+    /// returned: whether it is a mark or half of one is for the caller to find out.
+    pub(crate) fn load(&self, index: &mut Index) -> Result<Option<Vec<u8>>, Error> {
+        let length = self.metadata()?.len();
+        let begin = self.format.header().len() as u64;
+        if length <= begin {
+            return Ok(None);
+        }
+        let mut file = self
+            .file
+            .try_clone()
+            .map_err(|source| self.unreadable(source))?;
+        file.seek(SeekFrom::Start(begin))
+            .map_err(|source| self.unreadable(source))?;
+        let preparation = Preparation {
+            format: Format {
+                // What lies here are keys already.
+                recipe: Recipe::Line.into(),
+                ..self.format
+            },
+            hasher: Some(index.hasher().clone()),
+            key_required: false,
+        };
+        let path = self.path.clone();
+        let failed = move |source| Error::io("read", &path, source);
+        let mut chunks = Chunks::read(file, preparation, failed)?;
+        let (mut new, mut estimated) = (Vec::new(), false);
+        while let Some(chunk) = chunks.next()? {
+            if chunk.end_completed() {
+                let line = chunk.bytes().strip_suffix(&[self.format.terminator]);
+                return Ok(line.map(Vec::from));
+            }
+            if !estimated && !chunk.bytes().is_empty() {
+                estimated = true;
+                index.reserve(estimate(length - begin, chunk.bytes(), chunk.ends()));
+            }
+            index.insert(&chunk, &mut new);
+            new.clear();
+            chunks.recycle(chunk);
         }
         Ok(None)
     }
 
-    /// Remembers the lines of a block in memory and gives those to `new` that are.
-    pub(crate) fn insert(&mut self, block: &[u8], new: impl FnMut(&[u8])) {
-        self.index.insert(block, new);
-    }
-
-    pub(crate) fn contains(&self, line: &[u8]) -> bool {
-        self.index.contains(line)
-    }
-
-    /// Appends bytes that end in a newline, without making them durable.
-    pub(crate) fn append(&self, lines: &[u8]) -> Result<(), Error> {
-        append::to_file(&self.file, lines).map_err(|torn| self.unmarked(torn.source))
+    /// Appends marks, without making them durable.
+    pub(crate) fn append(&self, marks: &[u8]) -> Result<(), Error> {
+        append::to_file(&self.file, marks, self.format.terminator)
+            .map_err(|torn| self.unmarked(torn.source))
     }
 
     /// Takes away so many bytes at the end of the file.
@@ -114,6 +189,27 @@ impl Seen {
             source,
         }
     }
+
+    fn unreadable(&self, source: io::Error) -> Error {
+        Error::io("read", &self.path, source)
+    }
+}
+
+impl Source for File {
+    /// A regular file never makes anybody wait for a producer.
+    fn ready(&self) -> io::Result<bool> {
+        Ok(true)
+    }
+}
+
+/// A file whose first lines are short and whose others are long must not take more at once.
+const ESTIMATE_MAX: u128 = 16 << 20;
+
+/// How many lines the file has, if all are as long as the first ones. Only how often the index
+/// grows depends on it.
+fn estimate(length: u64, bytes: &[u8], ends: &[usize]) -> usize {
+    let lines = u128::from(length) * ends.len() as u128 / bytes.len().max(1) as u128;
+    usize::try_from(lines.min(ESTIMATE_MAX)).unwrap_or(0)
 }
 
 /// Looks at the path without making anything.

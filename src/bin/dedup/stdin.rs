@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, Metadata},
-    io::{self, Read},
+    io::{self, Read, Seek},
     os::fd::AsFd,
 };
 
@@ -10,6 +10,8 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
+
+use crate::chunk::Source;
 
 pub(crate) struct Stdin {
     file: File,
@@ -22,12 +24,23 @@ impl Stdin {
         })
     }
 
+    /// How many bytes there are to read, where that is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        let metadata = self.file.metadata().ok()?;
+        let position = (&self.file).stream_position().ok()?;
+        metadata
+            .is_file()
+            .then(|| metadata.len().saturating_sub(position))
+    }
+
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.file.metadata()
     }
+}
 
-    /// Whether a read would come back at once, with bytes or with the end of the input.
-    pub(crate) fn ready(&self) -> io::Result<bool> {
+impl Source for Stdin {
+    /// With bytes or with the end of the input.
+    fn ready(&self) -> io::Result<bool> {
         wait(
             &self.file,
             PollFlags::IN,

@@ -17,8 +17,10 @@ use idempotent_consumer::store::{Store, StoreError};
 
 use crate::{
     args::Config,
+    chunk::Chunk,
     error::Error,
-    journal::{self, Book, Journal, Open, Program},
+    format::Format,
+    journal::{self, Book, Journal, Line, Open, Program},
     output::{self, Output},
     place,
     run::State,
@@ -49,6 +51,7 @@ pub(crate) fn redb(directory: &Path) -> Result<Arc<dyn Store>, StoreError> {
 pub(crate) struct Stored {
     journal: Journal,
     out: Output,
+    format: Format,
 }
 
 impl Stored {
@@ -59,6 +62,8 @@ impl Stored {
             when_in_use: "let it finish, or use --wait SECONDS",
             open: kind,
         };
+        let format = config.format.clone();
+        let recipe = format.name();
         place::store(&config.seen, "--seen or DEDUP_SEEN", NOT_A_STORE)?;
         let (out, mut journal) = if output::check(&config.out, stdin)? {
             let out = open_out(config)?;
@@ -66,11 +71,12 @@ impl Stored {
                 journal::refuse_without_store(file, out.path(), &config.seen)?;
             }
             let book = out.kept().map_or(STREAM, |_| journal::FILE);
-            let journal = Journal::open(&config.seen, program, book, config.wait)?;
+            let journal = Journal::open(&config.seen, program, &recipe, book, config.wait)?;
             (out, journal)
         } else {
             // A store that refuses must not leave a new, empty out file behind.
-            let journal = Journal::open(&config.seen, program, journal::FILE, config.wait)?;
+            let journal =
+                Journal::open(&config.seen, program, &recipe, journal::FILE, config.wait)?;
             let out = open_out(config)?;
             if out.kept().is_none() {
                 return Err(Error::Refused {
@@ -90,34 +96,40 @@ impl Stored {
                 ));
             }
         }
-        Ok(Self { journal, out })
+        Ok(Self {
+            journal,
+            out,
+            format,
+        })
     }
 }
 
 fn open_out(config: &Config) -> Result<Output, Error> {
-    let out = Output::open(&config.out)?;
+    let out = Output::open(&config.out, config.format.terminator)?;
     out.lock(config.wait)?;
     Ok(out)
 }
 
 impl State for Stored {
-    fn claim(&mut self, block: &[u8], new: &mut Vec<u8>) -> Result<u64, Error> {
+    fn claim(&mut self, chunk: &Chunk, new: &mut Vec<u8>) -> Result<u64, Error> {
         let mut count = 0;
-        self.journal.claim(block, |line| {
+        let lines = keyed(&self.format, chunk.bytes());
+        self.journal.claim(lines, |line| {
             new.extend_from_slice(line);
             count += 1;
         })?;
         Ok(count)
     }
 
-    fn commit(&mut self, mut lines: &[u8]) -> Result<(), Error> {
+    fn commit(&mut self, lines: &mut Vec<u8>) -> Result<(), Error> {
         if let Some(file) = self.out.kept() {
             // IMPORTANT: store before out. What the store knows the file gets at the next start;
             // what the file held beyond the store would be taken for somebody else's.
-            self.journal.record(lines)?;
+            self.journal.record(keyed(&self.format, lines))?;
             self.journal.append(file, self.out.path(), lines)?;
             return Ok(());
         }
+        let mut lines = &lines[..];
         while !lines.is_empty() {
             let (part, rest) = lines.split_at(self.out.part(lines));
             // The other way round, for the same reason as with the text files.
@@ -125,14 +137,31 @@ impl State for Stored {
             let whole = appended
                 .as_ref()
                 .map_or_else(|torn| torn.whole, |()| part.len());
-            self.journal.record(&part[..whole])?;
+            self.journal.record(keyed(&self.format, &part[..whole]))?;
             appended.map_err(|torn| self.out.failure(torn.source))?;
             lines = rest;
         }
         Ok(())
     }
 
+    /// Nothing ever is under way.
+    fn settle(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn finish(self) -> Result<(), Error> {
         Ok(self.journal.finish()?)
     }
+}
+
+/// The lines of a block with their keys as they are in the store: those that are parts of a line
+/// behind a letter, which keeps them apart from those of lines that have none.
+fn keyed<'a>(format: &'a Format, block: &'a [u8]) -> impl Iterator<Item = Line<'a>> {
+    journal::lines(block, format.terminator, |line| {
+        if format.recipe.is_line() {
+            return Some(line.into());
+        }
+        let key = format.recipe.key(line).ok()?;
+        Some([b"k", &key[..]].concat().into())
+    })
 }

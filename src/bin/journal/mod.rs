@@ -20,6 +20,7 @@
 //! and nothing else. Then the line itself is, with the place of its pieces.
 
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -51,6 +52,10 @@ const LINE_OVERHEAD_BYTES: usize = 16 + 8 + 10 + 8;
 /// How many lines are looked up together: their waits for memory overlap.
 const GROUP_LINES: usize = 512;
 
+/// How the keys begin that lines without one are recorded under. Keys of the caller's begin
+/// otherwise wherever such lines can be.
+const NO_KEY: &[u8] = b"n";
+
 const PIECES: Place = Place::new("pieces", 0);
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -78,6 +83,13 @@ pub(crate) struct Book {
     pub(crate) keeps_lines: bool,
 }
 
+/// A line with its terminator, and what makes it another's copy.
+pub(crate) struct Line<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// `None` where nothing does: it is new each time.
+    pub(crate) key: Option<Cow<'a, [u8]>>,
+}
+
 /// The lines of one regular file.
 pub(crate) const FILE: Book = Book {
     number: 0,
@@ -98,13 +110,14 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens the store at `directory`, or makes a new one, and waits up to `wait` for another
-    /// process that has it open.
+    /// process that has it open. `recipe` names what keys are made of.
     ///
     /// # Errors
-    /// Where the store refuses: in use, damaged, or filled by another program.
+    /// Where the store refuses: in use, damaged, or filled by another program or recipe.
     pub(crate) fn open(
         directory: &Path,
         program: Program,
+        recipe: &str,
         book: Book,
         wait: Duration,
     ) -> Result<Self, Error> {
@@ -112,7 +125,7 @@ impl Journal {
         let store = open_store(program.open, directory, wait).map_err(translate)?;
         let owner = Owner {
             group: program.name.to_owned(),
-            recipe: "line".to_owned(),
+            recipe: recipe.to_owned(),
             scope: "topic".to_owned(),
         };
         let engine = Engine::new(store, &owner, Scope::Topic).map_err(translate)?;
@@ -127,13 +140,16 @@ impl Journal {
         })
     }
 
-    /// Gives the lines of a block of whole lines to `new`, in order, that were not seen. They are
-    /// taken for seen from here on, in memory only, until they are [recorded](Journal::record).
+    /// Gives the bytes of lines to `new`, in order, that were not seen. They are taken for seen
+    /// from here on, in memory only, until they are [recorded](Journal::record).
     ///
     /// # Errors
     /// Where the store cannot be read.
-    pub(crate) fn claim(&self, block: &[u8], mut new: impl FnMut(&[u8])) -> Result<(), Error> {
-        let mut lines = split(block);
+    pub(crate) fn claim<'a>(
+        &self,
+        mut lines: impl Iterator<Item = Line<'a>>,
+        mut new: impl FnMut(&[u8]),
+    ) -> Result<(), Error> {
         let (mut group, mut looks) = (Vec::new(), Vec::new());
         loop {
             group.clear();
@@ -141,34 +157,44 @@ impl Journal {
             if group.is_empty() {
                 return Ok(());
             }
-            let contents = group.iter().map(|line| content(line));
-            self.lines.look_all(contents, &mut looks)?;
-            for (line, look) in group.iter().zip(&looks) {
-                if *look == Look::New {
-                    new(line);
+            let keys = group.iter().filter_map(|line| line.key.as_deref());
+            self.lines.look_all(keys, &mut looks)?;
+            let mut looks = looks.iter();
+            for line in &group {
+                // The look of a line without a key is not asked for: there is none.
+                if line.key.is_none() || looks.next() == Some(&Look::New) {
+                    new(line.bytes);
                 }
             }
         }
     }
 
-    /// Records whole lines that were claimed, in order. When it returns they are durable.
+    /// Records lines that were claimed, in order. When it returns they are durable.
     ///
     /// # Errors
     /// Where the store cannot be written: what was recorded until then stays, and the journal
     /// must not be used again.
-    pub(crate) fn record(&mut self, lines: &[u8]) -> Result<(), Error> {
-        for line in split(lines) {
-            let content = content(line);
+    pub(crate) fn record<'a>(
+        &mut self,
+        lines: impl Iterator<Item = Line<'a>>,
+    ) -> Result<(), Error> {
+        for Line { bytes, key } in lines {
+            // Its own place, which no other has, and no key begins like that.
+            let key = key.unwrap_or_else(|| {
+                let mut place = NO_KEY.to_vec();
+                place.extend_from_slice(&self.lines.end().to_le_bytes());
+                place.into()
+            });
             if !self.keeps_lines {
                 self.make_room(LINE_OVERHEAD_BYTES)?;
-                self.lines.append(content, None, line.len())?;
-            } else if line.len() <= LINE_BYTES_MAX {
-                self.make_room(LINE_OVERHEAD_BYTES + line.len())?;
-                self.lines.append(content, Some(line), line.len())?;
+                self.lines.append(&key, None, bytes.len())?;
+            } else if bytes.len() <= LINE_BYTES_MAX {
+                self.make_room(LINE_OVERHEAD_BYTES + bytes.len())?;
+                self.lines.append(&key, Some(bytes), bytes.len())?;
             } else {
-                let place = self.record_pieces(line)?.to_le_bytes();
+                let place = self.record_pieces(bytes)?.to_le_bytes();
                 self.make_room(LINE_OVERHEAD_BYTES + place.len())?;
-                self.lines.append(content, Some(&place), line.len())?;
+                self.lines.append(&key, Some(&place), bytes.len())?;
             }
         }
         self.commit()
@@ -229,18 +255,21 @@ impl Journal {
     }
 }
 
-fn split(block: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// The lines of a block of whole ones; `key` is given each without its terminator.
+pub(crate) fn lines<'a>(
+    block: &'a [u8],
+    terminator: u8,
+    key: impl Fn(&'a [u8]) -> Option<Cow<'a, [u8]>>,
+) -> impl Iterator<Item = Line<'a>> {
     let mut start = 0;
-    memchr::memchr_iter(b'\n', block).map(move |newline| {
-        let line = &block[start..=newline];
-        start = newline + 1;
+    memchr::memchr_iter(terminator, block).map(move |end| {
+        let line = Line {
+            bytes: &block[start..=end],
+            key: key(&block[start..end]),
+        };
+        start = end + 1;
         line
     })
-}
-
-/// What is compared of a line: all but its newline.
-fn content(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 fn open_store(open: Open, directory: &Path, wait: Duration) -> Result<Arc<dyn Store>, StoreError> {

@@ -13,7 +13,7 @@ use rustix::{
 
 use crate::{
     error::Error,
-    journal::{FILE, Journal, Program, refuse_without_store},
+    journal::{self, FILE, Journal, Line, Program, refuse_without_store},
     place,
     processed::{PROCESSED_NAMES, Processed},
     run::until_death,
@@ -46,7 +46,7 @@ pub(crate) fn open(path: &Path, state: &Path) -> Result<(Processed, Journal), Er
 }
 
 fn open_journal(state: &Path) -> Result<Journal, Error> {
-    Ok(Journal::open(state, PROGRAM, FILE, Duration::ZERO)?)
+    Ok(Journal::open(state, PROGRAM, "line", FILE, Duration::ZERO)?)
 }
 
 fn open_locked(path: &Path) -> Result<Processed, Error> {
@@ -79,7 +79,7 @@ pub(crate) fn process(
     fixed: bool,
 ) -> Result<(), Error> {
     let mut new = Vec::new();
-    journal.claim(orders, |order| new.extend_from_slice(order))?;
+    journal.claim(lines(orders), |order| new.extend_from_slice(order))?;
     let (safe, died) = if fixed {
         (new.len(), None)
     } else {
@@ -87,7 +87,7 @@ pub(crate) fn process(
     };
     new.truncate(safe);
     if !new.is_empty() {
-        journal.record(&new)?;
+        journal.record(lines(&new))?;
         journal.append(regular(processed)?, processed.path(), &new)?;
     }
     if let Some(processed) = died {
@@ -95,6 +95,10 @@ pub(crate) fn process(
         return Err(Error::Died { processed });
     }
     Ok(journal.finish()?)
+}
+
+fn lines(orders: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    journal::lines(orders, b'\n', |order| Some(order.into()))
 }
 
 fn regular(processed: &Processed) -> Result<&File, Error> {
