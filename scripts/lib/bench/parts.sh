@@ -42,14 +42,19 @@ export_sizes() {
 own_bench() { cargo bench --quiet --features redb "$@"; }
 
 peers_bench() {
-    CARGO_TARGET_DIR=$PEERS_CACHE/target cargo bench --quiet --locked --manifest-path "$PEERS_MANIFEST" "$@"
+    CARGO_TARGET_DIR=$PEERS_CACHE/target cargo bench --quiet --manifest-path "$PEERS_MANIFEST" "$@"
 }
 
 build_commit() { own_bench --no-run --bench commit; }
 run_commit() { own_bench --bench commit; }
 
 build_index() { own_bench --no-run --bench index; }
-run_index() { own_bench --bench index -- "$BENCH_INDEX_KEYS"; }
+# It prints lines, not tables.
+run_index() {
+    printf '```text\n'
+    own_bench --bench index -- "$BENCH_INDEX_KEYS"
+    printf '```\n'
+}
 
 build_end_to_end() { own_bench --no-run --bench end_to_end; }
 # The address is not exported: `scripts/kafka down` would take the broker for somebody else's.
