@@ -25,14 +25,28 @@ pub(crate) enum Memory {
 
 struct Count(Arc<Progress>);
 
+impl Count {
+    fn count(&self, message: &CanonicalMessage) -> Result<Handled, HandlerError> {
+        let number = keys::number(&message.message_id.to_be_bytes());
+        let counted = self.0.handle(number);
+        counted.map_err(|error| HandlerError::NonRetryable(error.into()))?;
+        Ok(Handled::Ack)
+    }
+}
+
 #[async_trait]
 impl Handler for Count {
     async fn handle(&self, message: CanonicalMessage) -> Result<Handled, HandlerError> {
-        let number = keys::number(&message.message_id.to_be_bytes());
-        self.0
-            .handle(number)
-            .map_err(|error| HandlerError::NonRetryable(error.into()))?;
-        Ok(Handled::Ack)
+        self.count(&message)
+    }
+
+    /// Without a future for each message.
+    async fn handle_many(
+        &self,
+        messages: Vec<CanonicalMessage>,
+    ) -> Vec<Result<Handled, HandlerError>> {
+        let handled = messages.iter().map(|message| self.count(message));
+        handled.collect()
     }
 }
 

@@ -37,20 +37,32 @@ missing_bench_packages() {
 
 has_libclang() { [[ -n ${LIBCLANG_PATH:-} ]] || compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null; }
 
-# Prints the directory whose bin/ has the line filters.
-filters_dir() { printf '%s\n' "$PEERS_CACHE/filters"; }
+# Prints the directory of the line filters. A changed list is installed into another one.
+filters_dir() {
+    local sum
+    sum=$(cksum <<<"${FILTER_CRATES[*]} $FILTER_MODULE@$FILTER_MODULE_VERSION")
+    printf '%s\n' "$PEERS_CACHE/filters-${sum%% *}"
+}
 
+# The directory exists only complete, because it is filled under another name and renamed.
 install_filters() {
-    local dir
+    local dir part
     dir=$(filters_dir)
-    # Does nothing for what is there in that version.
-    CARGO_TARGET_DIR=$PEERS_CACHE/target-filters cargo install --locked --quiet --root "$dir" "${FILTER_CRATES[@]}" >&2
-    if [[ -x $dir/bin/anew ]]; then return; fi
+    if [[ -d $dir ]]; then return; fi
+    say "installing ${FILTER_CRATES[*]} and anew into $dir"
+    mkdir -p -- "$PEERS_CACHE"
+    part=$(mktemp -d -- "$dir.part-XXXXXX")
+    CARGO_TARGET_DIR=$part/target cargo install --locked --quiet --root "$part" "${FILTER_CRATES[@]}" >&2
+    rm -rf -- "$part/target"
+    install_anew "$part/bin"
+    mv -T -- "$part" "$dir"
+}
+
+install_anew() {
     if type -P anew >/dev/null; then
-        ln -s -- "$(type -P anew)" "$dir/bin/anew"
-    elif ! type -P go >/dev/null ||
-        ! GOBIN=$dir/bin go install "$FILTER_MODULE@$FILTER_MODULE_VERSION" >&2; then
-        say "anew cannot be had here (Go's module proxy, $FILTER_MODULE@$FILTER_MODULE_VERSION):" \
-            "it is left out of the tables; put it into PATH to have it measured"
+        ln -s -- "$(type -P anew)" "$1/anew"
+    elif ! type -P go >/dev/null || ! GOBIN=$1 go install "$FILTER_MODULE@$FILTER_MODULE_VERSION" >&2; then
+        say "anew cannot be had here ($FILTER_MODULE@$FILTER_MODULE_VERSION by Go): it is left out of the" \
+            "tables; put it into PATH and remove $(filters_dir) to have it measured"
     fi
 }
