@@ -162,3 +162,6 @@ impl Retention {
         self.at_cap
     }
 }
+
+#[cfg(test)]
+mod tests;
