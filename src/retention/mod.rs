@@ -157,8 +157,21 @@ impl Retention {
         self.keep.is_none() && self.entries_max.is_none() && self.bytes_max.is_none()
     }
 
+    /// Whether there is a cap.
+    pub(crate) const fn is_capped(&self) -> bool {
+        self.entries_max.is_some() || self.bytes_max.is_some()
+    }
+
+    /// How much of a partition may expire at once.
+    pub(crate) const fn percent(&self) -> u8 {
+        self.sudden_percent_max
+    }
+
     /// What happens at the cap.
     pub(crate) const fn policy(&self) -> AtCap {
         self.at_cap
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Retention;
+use super::{AtCap, Retention};
 use crate::record::NextOffset;
 use crate::store::{Expired, Expiry, Retained, Retaining, StoreError, Usage};
 
@@ -22,14 +22,15 @@ impl fmt::Display for Full {
 }
 
 impl Retention {
-    /// The cap that is reached, if one is.
+    /// The cap that is reached, if one is; where the window is shrunk, the one that is passed.
     pub(crate) fn full(&self, usage: Usage) -> Option<Full> {
+        let spare = u64::from(self.at_cap == AtCap::ShrinkWindow);
         let caps = [
             ("Retention::max_entries", self.entries_max, usage.entries),
             ("Retention::max_bytes", self.bytes_max, usage.bytes),
         ];
         caps.into_iter().find_map(|(setting, max, held)| {
-            let max = max.filter(|max| held >= *max)?;
+            let max = max.filter(|max| held >= max.saturating_add(spare))?;
             Some(Full { setting, max, held })
         })
     }

@@ -87,7 +87,8 @@ impl Sweeper {
         self.sweep_below(&limit, &mut || true)
     }
 
-    /// Whether the store holds as much as it may.
+    /// Whether the store holds as much as it may; with [`AtCap::ShrinkWindow`], more than that,
+    /// since nothing of it may be dropped yet.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let usage = self.store.retaining().map(Retaining::usage);
@@ -163,7 +164,7 @@ impl Sweeper {
             keys: store.would_expire(expiry)?,
             of: one.usage.entries,
         };
-        let percent = u64::from(self.retention.sudden_percent_max);
+        let percent = u64::from(self.retention.percent());
         if look.held_at.is_none() {
             if held.keys.saturating_mul(100) <= held.of.saturating_mul(percent) {
                 look.believe(one.clock_ms, now);
