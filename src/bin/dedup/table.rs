@@ -2,9 +2,9 @@
 //!
 //! Open addressing with linear probing: a fingerprint lies in one line of the processor's cache, or
 //! in the next, and nothing else is kept for it. The table is cut into segments that grow on their
-//! own, so that a large one is never held twice while it grows.
+//! own and in place, so that nothing is held twice while it grows.
 
-use std::hint;
+use std::{hint, mem};
 
 /// 128 bits under a secret key, so evenly spread that its parts serve as places.
 pub(crate) type Fingerprint = [u64; 2];
@@ -15,6 +15,9 @@ pub(crate) const FREE: Fingerprint = [0; 2];
 const SEGMENTS: usize = 16;
 const SEGMENT_SLOTS_MIN: usize = 64;
 
+/// What is set aside behind the last home; more is taken where it does not do.
+const BEHIND_HOMES: usize = 64;
+
 /// Three quarters: above it, a probe goes over more than one line of the cache.
 const fn room(slots: usize) -> usize {
     slots / 4 * 3
@@ -24,9 +27,11 @@ pub(crate) struct Table {
     segments: [Segment; SEGMENTS],
 }
 
+/// As many slots as homes, and behind them what the last ones had no room for.
 #[derive(Default)]
 struct Segment {
     slots: Vec<Fingerprint>,
+    homes: usize,
     taken: usize,
 }
 
@@ -43,7 +48,7 @@ impl Table {
         let share = fingerprints / SEGMENTS;
         for segment in &mut self.segments {
             let wanted = (segment.taken + share + share / 8) / 3 * 4;
-            if wanted > segment.slots.len() {
+            if wanted > segment.homes {
                 segment.grow(wanted.max(SEGMENT_SLOTS_MIN));
             }
         }
@@ -55,7 +60,7 @@ impl Table {
         let mut seen = 0;
         for fingerprint in fingerprints {
             let segment = &self.segments[segment(*fingerprint)];
-            if let Some(slot) = segment.slots.get(segment.place(*fingerprint)) {
+            if let Some(slot) = segment.slots.get(segment.home(*fingerprint)) {
                 seen ^= slot[0];
             }
         }
@@ -64,7 +69,7 @@ impl Table {
 
     pub(crate) fn contains(&self, fingerprint: Fingerprint) -> bool {
         let segment = &self.segments[segment(fingerprint)];
-        !segment.slots.is_empty() && segment.slots[segment.find(fingerprint)] == fingerprint
+        segment.slots.get(segment.find(fingerprint)) == Some(&fingerprint)
     }
 
     /// `false` when it was there before.
@@ -73,7 +78,7 @@ impl Table {
     }
 }
 
-/// The low bits of one half; the place within takes the high bits of the other.
+/// The low bits of one half; the home within takes the high bits of the other.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the low bits are what is wanted"
@@ -83,45 +88,66 @@ fn segment(fingerprint: Fingerprint) -> usize {
 }
 
 impl Segment {
-    /// Where a fingerprint lies where nothing is in its way. Any length will do, not only a power
-    /// of two, so that growing by a half is possible.
-    #[expect(clippy::cast_possible_truncation, reason = "below a length")]
-    fn place(&self, fingerprint: Fingerprint) -> usize {
-        ((u128::from(fingerprint[0]) * self.slots.len() as u128) >> 64) as usize
+    /// Where a fingerprint lies where nothing is in its way. Any number of homes will do, not only
+    /// a power of two, so that growing by a half is possible; and homes are in the order of the
+    /// fingerprints, so that growing moves each of them up.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it is below the number of homes"
+    )]
+    fn home(&self, fingerprint: Fingerprint) -> usize {
+        ((u128::from(fingerprint[0]) * self.homes as u128) >> 64) as usize
     }
 
-    /// Where it is, or the free slot where it would be. There must be slots; some are always free.
+    /// Where it is, or the free slot where it would be, which may be the end of the slots.
     fn find(&self, fingerprint: Fingerprint) -> usize {
-        let mut place = self.place(fingerprint);
-        while self.slots[place] != fingerprint && self.slots[place] != FREE {
-            place += 1;
-            if place == self.slots.len() {
-                place = 0;
-            }
-        }
-        place
+        let home = self.home(fingerprint);
+        let slots = self.slots.get(home..).unwrap_or_default();
+        let there = |slot: &Fingerprint| *slot == fingerprint || *slot == FREE;
+        home + slots.iter().position(there).unwrap_or(slots.len())
     }
 
-    fn insert(&mut self, fingerprint: Fingerprint) -> bool {
-        if self.taken >= room(self.slots.len()) {
-            let slots = self.slots.len() + self.slots.len() / 2;
-            self.grow(slots.max(SEGMENT_SLOTS_MIN));
-        }
+    /// `false` when it was there before.
+    fn place(&mut self, fingerprint: Fingerprint) -> bool {
         let place = self.find(fingerprint);
-        let new = self.slots[place] == FREE;
-        if new {
-            self.slots[place] = fingerprint;
-            self.taken += 1;
+        if place == self.slots.len() {
+            self.slots.push(FREE);
         }
+        let new = self.slots[place] == FREE;
+        self.slots[place] = fingerprint;
         new
     }
 
-    fn grow(&mut self, slots: usize) {
-        let smaller = std::mem::replace(&mut self.slots, vec![FREE; slots]);
-        // In the order of their places, so that both are gone through from one end to the other.
-        for fingerprint in smaller.into_iter().filter(|slot| *slot != FREE) {
-            let place = self.find(fingerprint);
-            self.slots[place] = fingerprint;
+    fn insert(&mut self, fingerprint: Fingerprint) -> bool {
+        if self.taken >= room(self.homes) {
+            self.grow((self.homes + self.homes / 2).max(SEGMENT_SLOTS_MIN));
+        }
+        let new = self.place(fingerprint);
+        self.taken += usize::from(new);
+        new
+    }
+
+    /// From the last slot down, a run of neighbours at a time. A home never moves down, so that a
+    /// run's new places are its own old ones or lie behind those: nobody is placed among those that
+    /// are still to be moved, who would leave a gap before him.
+    fn grow(&mut self, homes: usize) {
+        let mut place = self.slots.len();
+        self.homes = homes;
+        let room = homes + BEHIND_HOMES;
+        self.slots.reserve_exact(room.saturating_sub(place));
+        self.slots.resize(homes.max(place), FREE);
+        let mut run = Vec::new();
+        while place > 0 {
+            place -= 1;
+            let here = mem::replace(&mut self.slots[place], FREE);
+            if here != FREE {
+                run.push(here);
+            }
+            if here == FREE || place == 0 {
+                while let Some(fingerprint) = run.pop() {
+                    self.place(fingerprint);
+                }
+            }
         }
     }
 }
@@ -159,20 +185,25 @@ mod tests {
             let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             [number.wrapping_mul(0xbf58_476d_1ce4_e5b9), number >> 7]
         };
-        let slots = |table: &Table| -> Vec<usize> {
-            let of_each = table.segments.iter().map(|segment| segment.slots.len());
+        let homes = |table: &Table| -> Vec<usize> {
+            let of_each = table.segments.iter().map(|segment| segment.homes);
             of_each.collect()
         };
         let (mut grown, mut made) = (Table::new(), Table::new());
         made.reserve(100_000);
-        let before = slots(&made);
+        let before = homes(&made);
         for number in 0..100_000 {
             assert!(grown.insert(spread(number)) && made.insert(spread(number)));
         }
-        assert_eq!(slots(&made), before);
+        assert_eq!(homes(&made), before);
         for table in [grown, made] {
-            let bytes = slots(&table).iter().sum::<usize>() * size_of::<Fingerprint>();
-            assert!(bytes <= 32 * 100_000 + 32 * SEGMENT_SLOTS_MIN, "{bytes}");
+            let of_each = table
+                .segments
+                .iter()
+                .map(|segment| segment.slots.capacity());
+            let bytes = of_each.sum::<usize>() * size_of::<Fingerprint>();
+            let behind = SEGMENTS * BEHIND_HOMES * size_of::<Fingerprint>();
+            assert!(bytes <= 32 * 100_000 + behind, "{bytes}");
         }
     }
 }
