@@ -1,6 +1,7 @@
 //! This crate's consumer as a contender.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use idempotent_consumer::store::{Durability, SledStore};
 use idempotent_consumer::{
@@ -12,6 +13,10 @@ use crate::Outcome;
 use crate::job::{Job, Progress, SESSION_TIMEOUT_MS};
 use crate::race::wait_stop;
 
+/// How often the group is told of the position. The contest ends when it has been told of the last
+/// one: with the default of 1 s, that would be what is measured.
+const OFFSET_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Consumes with the store in sled, every mark durable before its offset is committed.
 ///
 /// # Errors
@@ -22,6 +27,7 @@ pub async fn consume(job: &Job) -> Outcome<()> {
     let consumer = IdempotentConsumer::builder(config(job))
         .topics([job.topic.as_str()])
         .key(key::record_key())
+        .offset_interval(OFFSET_INTERVAL)
         .build(store(job)?)?;
     let handler = async move |record: &Delivery<'_>, _: &mut Effects| {
         progress.handle(number(record)?)?;

@@ -148,8 +148,11 @@ impl Course<'_> {
         }
         taken.memory_mib.push(finish.peak_memory_kib / 1024);
         taken.disk.push(finish.disk_bytes / self.records);
-        if let (Who::Streams(_), Some(bytes)) = (who, changelog_bytes(&job.group)?) {
-            taken.changelog.push(bytes / self.records);
+        if let Who::Streams(_) = who {
+            let bytes = changelog_bytes(&job.group)?;
+            taken
+                .changelog
+                .extend(bytes.map(|bytes| bytes / self.records));
         }
         self.broker.delete_all(&job.group)?;
         let timed = usize::try_from(self.records - warm_up)?;

@@ -12,7 +12,7 @@ set output output_file
 
 grey = "#777777"
 set title heading textcolor rgb grey offset 0, -0.4
-set xlabel unit." (bar: median; line: slowest to fastest run)" textcolor rgb grey
+set xlabel unit." (bar: median; line: all runs)" textcolor rgb grey
 set xtics textcolor rgb grey nomirror out
 set format x "%.1s %c"
 set border 1 linecolor rgb grey
@@ -26,7 +26,7 @@ set xrange [0 : *]
 
 # Ours in blue, by the names that the contests give it.
 ours(name) = strstrt(name, "our ") || strstrt(name, "Idempotent") || strstrt(name, "Transactional") \
-    || strstrt(name, "dedup ") == 1
+    || name eq "dedup" || strstrt(name, "dedup --") == 1
 colour(name) = ours(name) ? 0x3b82c4 : 0x999999
 
 set style fill solid 1 noborder

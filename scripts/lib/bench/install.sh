@@ -7,6 +7,7 @@ g++ g++
 gnuplot gnuplot-nox
 javac openjdk-17-jdk-headless
 mvn maven
+time time
 '
 # RocksDB's bindings are made with it, at each build.
 readonly LIBCLANG_PACKAGE=libclang-dev

@@ -56,16 +56,36 @@ run_index() {
     printf '```\n'
 }
 
-build_end_to_end() { own_bench --no-run --bench end_to_end; }
+# Its reading alone needs the test kit.
+build_end_to_end() { own_bench --features testkit --no-run --bench end_to_end; }
+# What the share of copies changes is shown on one partition, with fewer records; a restore needs
+# many to be worth a figure, a handler that takes time needs few.
+run_end_to_end() {
+    end_to_end throughput "$BENCH_RECORDS" BENCH_COPIES=0
+    end_to_end throughput "$((BENCH_RECORDS * 2 / 5))" BENCH_COPIES=1,100 BENCH_PARTITIONS=1
+    end_to_end latency "$BENCH_RECORDS" BENCH_PARTITIONS=1,4
+    end_to_end handler "$((BENCH_RECORDS / 50))" BENCH_PARTITIONS=1,4
+    end_to_end restore "$((BENCH_RECORDS * 2))" BENCH_PARTITIONS=1 BENCH_ROUNDS=1
+}
+
+# end_to_end SECTION RECORDS NAME=VALUE...
 # The address is not exported: `scripts/kafka down` would take the broker for somebody else's.
-run_end_to_end() { KAFKA_BOOTSTRAP=$bootstrap own_bench --bench end_to_end; }
+end_to_end() {
+    local section=$1 records=$2
+    shift 2
+    env KAFKA_BOOTSTRAP="$bootstrap" BENCH_RECORDS="$records" "$@" \
+        cargo bench --quiet --features redb,testkit --bench end_to_end -- "$section"
+}
 
 build_filter() {
+    type -P time >/dev/null || die "the program 'time' is missing: scripts/bench install"
     install_filters
     cargo build --quiet --release --bin dedup
-    own_bench --no-run --bench filter
 }
-run_filter() { PEERS_DIR=$(filters_dir)/bin own_bench --bench filter; }
+run_filter() {
+    local target=${CARGO_TARGET_DIR:-$BENCH_ROOT/target}
+    PEERS_DIR=$(filters_dir)/bin DEDUP=$target/release/dedup "$BENCH_ROOT/benches/dedup/run"
+}
 
 build_engines() {
     has_libclang || die "libclang is missing, with which RocksDB's bindings are made: scripts/bench install"
