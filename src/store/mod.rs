@@ -116,7 +116,7 @@ pub struct Mark {
     pub id: PartitionId,
     /// Its offset.
     pub offset: i64,
-    /// The digest of its value.
+    /// The digest of its value, of which only the low 32 bits count: a store may keep no more.
     pub value_digest: u64,
     /// Whether it recorded a result.
     pub has_result: bool,
@@ -131,6 +131,12 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// Whether its record had the value of a digest. One in 2^32 others is taken for it: that
+    /// decides about the reason that is told, never about what is handled.
+    pub(crate) fn has_value(&self, value_digest: u64) -> bool {
+        (self.value_digest ^ value_digest) & u64::from(u32::MAX) == 0
+    }
+
     /// The mark that a record's key will have, as far as a copy in flight needs it.
     pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Self {
         Self {
@@ -150,7 +156,8 @@ impl Mark {
 pub struct Summary {
     /// What and where: `sled store at /var/lib/seen`.
     pub place: String,
-    /// How many keys it knows.
+    /// How many keys it knows. A store in a directory counts one several times that was done again
+    /// after it had been forgotten or given up, or was read once more, until its marks are merged.
     pub keys: u64,
     /// How many partitions it has heads for.
     pub partitions: u64,

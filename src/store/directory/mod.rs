@@ -9,6 +9,7 @@ mod forget;
 mod high_water;
 mod inspect;
 pub(super) mod open;
+mod read;
 mod stamp;
 mod state;
 
@@ -22,7 +23,7 @@ use self::high_water::HighWater;
 pub use self::inspect::{Inspection, PartitionState};
 use self::stamp::Stamp;
 use self::state::State;
-use super::index::Index;
+use super::index::{Bounds, Covered, Index};
 use super::partitions::Partitions;
 use super::{
     Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Retaining,
@@ -41,7 +42,7 @@ pub(super) const UNIT_BYTES_MAX: usize = 116 << 10;
 ///
 /// An engine may panic on a damaged file; that is caught and answered as an error. In a program
 /// built with `panic = "abort"` nothing can be caught: there it ends the process.
-pub struct DirectoryStore<E> {
+pub struct DirectoryStore<E: Engine> {
     // Fields are dropped in this order: the log must be closed before the lock is let go.
     state: Mutex<State<E>>,
     index: Index,
@@ -55,6 +56,8 @@ struct Paths {
     directory: PathBuf,
     stamp: PathBuf,
     high_water: PathBuf,
+    /// What can be made anew from the log.
+    index: PathBuf,
     lock: PathBuf,
     log: PathBuf,
     /// The log's own file, or the log itself.
@@ -68,6 +71,7 @@ impl Paths {
             directory: directory.to_owned(),
             stamp: directory.join("stamp"),
             high_water: directory.join("high-water"),
+            index: directory.join("index"),
             lock: directory.join("lock"),
             data: match E::DATA {
                 "" => log.clone(),
@@ -112,6 +116,15 @@ impl<E: Engine> DirectoryStore<E> {
             });
         }
         write(state).inspect_err(|error| state.poison = Some(error.to_string()))
+    }
+
+    /// Has the new keys sealed. Under the lock: the heads are those of the last unit inserted.
+    fn seal(&self, state: &mut State<E>) -> Result<(), StoreError> {
+        // A run must not outlive the records that it was made from.
+        if self.durability != Durability::Power {
+            state.log.sync()?;
+        }
+        self.index.seal(covered(&state.partitions))
     }
 
     fn write_stamp(&self, state: &mut State<E>, stamp: Stamp) -> Result<(), StoreError> {
@@ -200,8 +213,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
         keys: &[Fingerprint],
         found: &mut Vec<Option<Mark>>,
     ) -> Result<(), StoreError> {
-        self.index.lookup(keys, found);
-        Ok(())
+        self.index.lookup(keys, found)
     }
 
     fn unit_behind(
@@ -245,12 +257,17 @@ impl<E: Engine> Store for DirectoryStore<E> {
                 ));
             }
         }
+        self.index.check()?;
         self.write(&mut state, |state| {
             state.append(&self.paths, self.durability, units)
         })?;
         // Only now: a mark that a crash could still undo suppresses nothing.
         for unit in units {
             self.index.insert(unit);
+        }
+        if self.index.is_full() {
+            // What is committed stays, whatever becomes of this.
+            self.write(&mut state, |state| self.seal(state))?;
         }
         Ok(())
     }
@@ -270,7 +287,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
     fn summary(&self) -> Summary {
         Summary {
             place: format!("{} store at {}", E::NAME, self.paths.directory.display()),
-            keys: self.index.len() as u64,
+            keys: self.index.len(),
             partitions: self.state().partitions.len() as u64,
             durability: self.durability,
         }
@@ -279,6 +296,23 @@ impl<E: Engine> Store for DirectoryStore<E> {
     fn id(&self) -> Option<String> {
         Some(self.state().stamp.store_id.clone())
     }
+}
+
+impl<E: Engine> Drop for DirectoryStore<E> {
+    fn drop(&mut self) {
+        let state = self.state();
+        let sound = state.poison.is_none() && self.index.is_worth_sealing();
+        let covered = (sound && state.log.sync().is_ok()).then(|| covered(&state.partitions));
+        self.index.close(covered);
+    }
+}
+
+/// Up to where the log has been followed, or written.
+fn covered(partitions: &Partitions) -> Covered {
+    let standings = partitions.iter();
+    standings
+        .filter_map(|(id, one)| Some((id, one.standing()?)))
+        .collect()
 }
 
 #[cfg(test)]
