@@ -14,7 +14,7 @@ const YEAR_2100_MS: i64 = 4_102_444_800_000;
 const SECONDS: i64 = 1_700_000_000;
 const MICROSECONDS: i64 = 1_700_000_000_000_000;
 
-fn produce_at(broker: &EmbeddedBroker, key: &str, timestamp_ms: i64) {
+pub(crate) fn produce_at(broker: &EmbeddedBroker, key: &str, timestamp_ms: i64) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap_servers())
         .create()
