@@ -14,13 +14,17 @@ const YEAR_2100_MS: i64 = 4_102_444_800_000;
 const SECONDS: i64 = 1_700_000_000;
 const MICROSECONDS: i64 = 1_700_000_000_000_000;
 
-pub(crate) fn produce_at(broker: &EmbeddedBroker, key: &str, timestamp_ms: i64) {
+fn produce_at(broker: &EmbeddedBroker, key: &str, timestamp_ms: i64) {
+    produce_to(broker, 0, key, timestamp_ms);
+}
+
+pub(crate) fn produce_to(broker: &EmbeddedBroker, partition: i32, key: &str, timestamp_ms: i64) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap_servers())
         .create()
         .unwrap();
     let record = BaseRecord::to(TOPIC)
-        .partition(0)
+        .partition(partition)
         .key(key)
         .payload("v")
         .timestamp(timestamp_ms);
