@@ -35,6 +35,7 @@ mod refusals;
 mod replays;
 mod restarts;
 mod restore;
+mod retention;
 mod scripted;
 mod shutdown;
 mod stops;
