@@ -91,6 +91,16 @@ impl Index {
         count
     }
 
+    /// Remembers the lines of a chunk.
+    pub(crate) fn remember_all(&mut self, chunk: &Chunk) {
+        for group in chunk.fingerprints().chunks(GROUP_LINES) {
+            self.seen.touch(group);
+            for fingerprint in group {
+                self.seen.insert(*fingerprint);
+            }
+        }
+    }
+
     /// Remembers a key, given without its terminator.
     pub(crate) fn remember(&mut self, key: &[u8]) {
         let fingerprint = self.hasher.fingerprint(key);

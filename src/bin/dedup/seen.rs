@@ -143,7 +143,7 @@ impl Seen {
         let path = self.path.clone();
         let failed = move |source| Error::io("read", &path, source);
         let mut chunks = Chunks::read(file, preparation, failed)?;
-        let (mut new, mut estimated) = (Vec::new(), false);
+        let mut estimated = false;
         while let Some(chunk) = chunks.next()? {
             if chunk.end_completed() {
                 let line = chunk.bytes().strip_suffix(&[self.format.terminator]);
@@ -153,8 +153,7 @@ impl Seen {
                 estimated = true;
                 index.reserve(estimate(length - begin, chunk.bytes(), chunk.ends()));
             }
-            index.insert(&chunk, &mut new);
-            new.clear();
+            index.remember_all(&chunk);
             chunks.recycle(chunk);
         }
         Ok(None)
