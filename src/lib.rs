@@ -2,6 +2,7 @@
 
 pub mod audit;
 mod claim;
+mod clock;
 mod consumer;
 mod dead_letter;
 pub mod engine;
@@ -13,6 +14,7 @@ mod outbox;
 mod pipeline;
 pub mod producer;
 mod record;
+mod retention;
 mod retry;
 mod source;
 pub mod store;
@@ -20,6 +22,7 @@ pub mod store;
 pub mod testkit;
 
 pub use claim::Decision;
+pub use clock::{Clock, SystemClock};
 pub use consumer::{Access, Builder, EffectStore, IdempotentConsumer};
 pub use dead_letter::{DeadLetter, DeadLetterError};
 pub use error::{BoxError, Error};
@@ -27,6 +30,7 @@ pub use handler::{Delivery, EffectError, Effects, Handler, HandlerError, Handler
 pub use outbox::{Outbox, OutboxError, Outgoing, Transactional};
 pub use pipeline::{Claimed, Counts, Mismatch, Ordering, Pull, Report, Restore, RestoreProgress};
 pub use record::{Coordinates, Headers, NextOffset, Record, TopicPartition};
+pub use retention::{AtCap, Held, Retention, Sweeper, Swept};
 pub use retry::RetryPolicy;
 pub use source::{ClientConfig, SourceError};
 #[cfg(feature = "postgres")]

@@ -12,7 +12,7 @@ pub(crate) struct Row {
     name: &'static str,
     /// Units a second.
     rates: Vec<f64>,
-    /// A last column, empty where the contest has none.
+    /// Further columns, with a bar between two; empty where the contest has none.
     note: String,
 }
 
@@ -59,8 +59,8 @@ impl Contest {
         Ok(())
     }
 
-    /// A Markdown table. A ratio is the median of the rounds' ratios: the machine may differ from
-    /// round to round, hardly within one.
+    /// A Markdown table; `note` heads the further columns. A ratio is the median of the rounds'
+    /// ratios: the machine may differ from round to round, hardly within one.
     pub(crate) fn table(&self, note: Option<&str>) -> String {
         let mut out = format!(
             "### {}\n\n| | {}, median | slowest to fastest | ratio, median | ratio, worst to best |",
@@ -69,7 +69,7 @@ impl Contest {
         let mut ruler = "\n| --- | ---: | ---: | ---: | ---: |".to_owned();
         if let Some(note) = note {
             out.extend([" ", note, " |"]);
-            ruler.push_str(" ---: |");
+            ruler.push_str(&" ---: |".repeat(note.split('|').count()));
         }
         out.push_str(&ruler);
         let base = self.rows.first().map_or(&[][..], |row| &row.rates);

@@ -1,6 +1,7 @@
 //! What can be chosen of a consumer, and what of it is refused.
 
 mod findings;
+mod retention;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::pipeline::{
     RestoreProgress, Settings, UNCOMMITTED_RECORDS_MAX,
 };
 use crate::record::TopicPartition;
+use crate::retention::Retention;
 use crate::retry::RetryPolicy;
 use crate::source::kafka::ClientConfig;
 use crate::store::Owner;
@@ -40,6 +42,7 @@ pub struct Builder {
     mismatch: Mismatch,
     restore: Restore,
     retry: RetryPolicy,
+    retention: Retention,
     on_duplicate: Option<Arc<CopyHook>>,
     on_restore: Option<Arc<RestoreHook>>,
     on_assignment: Option<Arc<AssignmentHook>>,
@@ -64,6 +67,7 @@ impl Builder {
             mismatch: Mismatch::default(),
             restore: Restore::default(),
             retry: RetryPolicy::default(),
+            retention: Retention::default(),
             on_duplicate: None,
             on_restore: None,
             on_assignment: None,
@@ -118,6 +122,19 @@ impl Builder {
     /// How a failing record is tried again: the [`RetryPolicy`]'s default by default.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
+        self
+    }
+
+    /// How long keys are remembered: for ever by default. See [`Retention`] for what time is, and
+    /// for what happens at a cap.
+    ///
+    /// What has expired is dropped by a thread of its own, once a second, nothing above what the
+    /// group has committed. At the start the topics' `retention.ms`, the brokers'
+    /// `offsets.retention.minutes` and the time that [retries](Self::retry) take are compared with
+    /// it, as far as they are known: what is longer brings records back whose keys have expired, and
+    /// is warned of.
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
         self
     }
 
@@ -236,7 +253,8 @@ impl Builder {
     pub fn build<S: EffectStore>(self, store: S) -> Result<IdempotentConsumer<S::Effects>, Error> {
         let store = Arc::new(store);
         let access = Arc::clone(&store).access();
-        let findings = self.findings(access.outlet.as_deref(), access.transacts());
+        let mut findings = self.findings(access.outlet.as_deref(), access.transacts());
+        findings.extend(self.retention_findings(store.retaining().is_some()));
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
@@ -269,6 +287,7 @@ impl Builder {
             mismatch: self.mismatch,
             restore: self.restore,
             retry: self.retry,
+            retention: self.retention,
             letterbox: None,
             replay_from: self.replay_from.into(),
             on_duplicate: self.on_duplicate,

@@ -57,6 +57,7 @@ pub(crate) use self::wake::Wake;
 use crate::key::{Fingerprinter, HashKey, Scope};
 use crate::metrics;
 use crate::record::{NextOffset, TopicPartition};
+use crate::retention::{Retention, Sweeper};
 use crate::store::{Claims, CommitUnit, HolderId, Owner, Store, StoreError};
 
 /// Decides about keys and writes what has been done, for any number of partitions.
@@ -138,6 +139,15 @@ impl Engine {
     #[must_use]
     pub fn store(&self) -> &dyn Store {
         &*self.shared.store
+    }
+
+    /// What drops the keys that a retention does not keep. Make it before the first record is
+    /// looked at: it notices clocks that jump from then on.
+    ///
+    /// # Errors
+    /// As [`Sweeper::new`].
+    pub fn sweeper(&self, retention: Retention) -> Result<Sweeper, StoreError> {
+        Sweeper::new(Arc::clone(&self.shared.store), retention)
     }
 
     /// Takes a partition. A ledger of the same partition that was taken before is fenced: what it

@@ -2,6 +2,7 @@
 
 mod doubt;
 mod drive;
+mod expiry;
 mod lane;
 #[cfg(test)]
 mod model;

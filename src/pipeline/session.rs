@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use super::expiry::Expiry;
 use super::lane::{Beginning, Lane};
 use super::report::Report;
 use super::settings::Settings;
@@ -47,6 +48,8 @@ pub(crate) struct Session {
     driver: Arc<dyn Driver>,
     shared: Arc<Shared>,
     committer: Committer,
+    /// Ends with the session.
+    _expiry: Option<Expiry>,
     taken: Mutex<HashMap<TopicPartition, Taken>>,
     running: Mutex<HashMap<TopicPartition, Running>>,
     /// Set with the end: the group may still offer partitions while it is being left.
@@ -60,9 +63,13 @@ impl Session {
         driver: Arc<dyn Driver>,
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared::new(&settings));
-        let told = Arc::clone(&shared);
+        let expiry = Expiry::start(&engine, &shared)?;
+        let (told, behind) = (Arc::clone(&shared), engine.clone());
         let report = move |committed: Result<Vec<Committed>, StoreError>| match committed {
-            Ok(committed) => told.committed(committed),
+            Ok(committed) => {
+                told.committed(committed);
+                told.room().look(&behind);
+            }
             Err(error) => told.fail(error.into()),
         };
         let committer =
@@ -78,6 +85,7 @@ impl Session {
             driver,
             shared,
             committer,
+            _expiry: expiry,
             taken: Mutex::default(),
             running: Mutex::default(),
             ending: AtomicBool::new(false),

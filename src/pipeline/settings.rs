@@ -7,6 +7,7 @@ use crate::dead_letter::Letterbox;
 use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe};
 use crate::record::{NextOffset, TopicPartition};
+use crate::retention::Retention;
 use crate::retry::RetryPolicy;
 
 /// What to do with a record whose key is known with another value.
@@ -100,6 +101,7 @@ pub(crate) struct Settings {
     /// Records handled at once over all partitions, where that is bounded.
     pub(crate) concurrency_max: Option<usize>,
     pub(crate) retry: RetryPolicy,
+    pub(crate) retention: Retention,
     /// Where records go that cannot be handled.
     pub(crate) letterbox: Option<Arc<dyn Letterbox>>,
     /// Topics whose records may be letters that come back.

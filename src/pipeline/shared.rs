@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::expiry::Room;
 use super::report::{Counts, Report};
 use super::settings::Settings;
 use super::stop::Stop;
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     /// Whether the group hears of positions from elsewhere.
     offsets_sent: bool,
     lost_wait: Duration,
+    room: Room,
 }
 
 impl Shared {
@@ -46,11 +48,21 @@ impl Shared {
                 .map(|max| Arc::new(Semaphore::new(max))),
             offsets_sent: settings.offsets_sent,
             lost_wait: LOST_WAIT + settings.drain_limit,
+            room: Room::new(settings.retention),
         }
     }
 
     pub(super) fn permits(&self) -> Option<&Arc<Semaphore>> {
         self.permits.as_ref()
+    }
+
+    pub(super) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// Whether the group hears of positions in transactions, before they are durable here.
+    pub(super) fn sends_offsets(&self) -> bool {
+        self.offsets_sent
     }
 
     pub(super) fn offsets(&self) -> MutexGuard<'_, Offsets> {

@@ -96,6 +96,11 @@ impl Offsets {
         self.next_at = Some(now + self.interval);
     }
 
+    /// What the group has said that it knows.
+    pub(crate) fn confirmed(&self, partition: &TopicPartition) -> Option<NextOffset> {
+        self.positions.get(partition)?.confirmed
+    }
+
     /// What the group does not know yet.
     pub(crate) fn unconfirmed(&self) -> Vec<Committed> {
         self.positions

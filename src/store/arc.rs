@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
-    Summary,
+    Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Retaining, Store,
+    StoreError, Summary,
 };
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
@@ -48,6 +48,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 
     fn retained_from(&self, id: PartitionId) -> NextOffset {
         (**self).retained_from(id)
+    }
+
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        (**self).retaining()
     }
 
     fn restore_until(&self, id: PartitionId) -> NextOffset {

@@ -1,8 +1,11 @@
 //! The bytes of a commit record, version 2; version 1 is read. The layout is in docs/design.md.
 
 mod bytes;
+mod tail;
 
 use self::bytes::{Reader, push_varint, unzigzag, varint_bytes, zigzag};
+use self::tail::{TAIL_BYTES_MAX, read_tail, tail_numbers};
+use super::tail::Tail;
 use super::{Anchor, CommitUnit, Entry, Gap, Gaps, PartitionId, Place};
 use crate::key::Fingerprint;
 use crate::record::NextOffset;
@@ -13,6 +16,8 @@ const FIRST_VERSION: u8 = 1;
 const HAS_ANCHOR: u8 = 1;
 const HAS_FORGOTTEN: u8 = 2;
 const HAS_RESTORED: u8 = 4;
+const HAS_TAIL: u8 = 8;
+const FLAGS: u8 = HAS_ANCHOR | HAS_FORGOTTEN | HAS_RESTORED | HAS_TAIL;
 
 type Is = fn(&Entry) -> bool;
 
@@ -32,6 +37,8 @@ pub(super) struct Logged {
     /// The step of the unit before, so that none is missed that shared its `next`.
     pub(super) previous_step: u32,
     pub(super) unit: CommitUnit,
+    /// `None` for one that a version without retention wrote.
+    pub(super) tail: Option<Tail>,
 }
 
 /// A key of the log: units of a partition lie together, in the order of their places. Twelve bytes
@@ -79,10 +86,10 @@ pub(super) fn parse_log_key(key: &[u8]) -> Option<(PartitionId, Place)> {
         .then_some((PartitionId(id), Place { next, step }))
 }
 
-/// How long a unit is when it is written.
+/// How long a unit is at most when it is written.
 pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
     let mut last = unit.previous.get();
-    let mut bytes = HEAD_BYTES + CHECKSUM_BYTES;
+    let mut bytes = HEAD_BYTES + CHECKSUM_BYTES + TAIL_BYTES_MAX;
     for entry in &unit.entries {
         bytes += ENTRY_BYTES + varint_bytes(zigzag(entry.offset.wrapping_sub(last)));
         last = entry.offset;
@@ -106,7 +113,10 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
     });
     let flag = |set: bool, bit| if set { bit } else { 0 };
     let marked = MARKED.map(|(bit, is)| flag(unit.entries.iter().any(is), bit));
-    let flags = flag(unit.anchor.is_some(), HAS_ANCHOR) | marked[0] | marked[1];
+    let flags = flag(unit.anchor.is_some(), HAS_ANCHOR)
+        | marked[0]
+        | marked[1]
+        | flag(logged.tail.is_some(), HAS_TAIL);
     let places = || (0..).zip(&unit.entries);
     let results = || places().filter_map(|(at, entry)| Some((at, entry.result.as_ref()?)));
     let dead = || places().filter(|(_, entry)| entry.dead_lettered);
@@ -147,6 +157,9 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
         if flags & bit != 0 {
             out.extend(unit.entries.chunks(8).map(|entries| bits(entries, is)));
         }
+    }
+    for number in logged.tail.iter().flat_map(|tail| tail_numbers(tail, unit)) {
+        push_varint(&mut out, number);
     }
     let checksum = checksum(log_key(unit.id, logged.place).as_ref(), &out);
     out.extend_from_slice(&checksum.to_le_bytes());
@@ -191,7 +204,8 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Logged, &'static str> {
     }
     let mut body = Reader::new(body);
     // The checksum matched: from here on a misfit is a record of another version.
-    let (unit, previous_step) = read_body(id, &mut body).ok_or("a record of an unknown version")?;
+    let (unit, previous_step, tail) =
+        read_body(id, &mut body).ok_or("a record of an unknown version")?;
     let moves = if place.step == 0 {
         unit.previous < place.next
     } else {
@@ -204,13 +218,14 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Logged, &'static str> {
         place,
         previous_step,
         unit,
+        tail,
     })
 }
 
-fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32)> {
+fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32, Option<Tail>)> {
     let [version, flags, zeros @ ..]: [u8; 4] = body.array()?;
     let known = [FIRST_VERSION, VERSION].contains(&version);
-    if !known || flags & !(HAS_ANCHOR | HAS_FORGOTTEN | HAS_RESTORED) != 0 || zeros != [0, 0] {
+    if !known || flags & !FLAGS != 0 || zeros != [0, 0] {
         return None;
     }
     let epoch = body.u32()?;
@@ -265,7 +280,12 @@ fn read_body(id: PartitionId, body: &mut Reader<'_>) -> Option<(CommitUnit, u32)
         gaps,
         outbox: Vec::new(),
     };
-    Some((unit, previous_step))
+    let tail = if flags & HAS_TAIL == 0 {
+        None
+    } else {
+        Some(read_tail(body, &unit)?)
+    };
+    Some((unit, previous_step, tail))
 }
 
 fn read_entries(body: &mut Reader<'_>, count: usize, previous: NextOffset) -> Option<Vec<Entry>> {

@@ -128,6 +128,24 @@ impl Index {
         }
     }
 
+    /// Takes out the keys whose mark is a unit's own.
+    pub(super) fn remove(&self, unit: &CommitUnit) {
+        for entries in unit.entries.chunks(INSERTED_AT_ONCE) {
+            let mut tables = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            for entry in entries {
+                let own = |known: &Known| {
+                    known.fingerprint == entry.fingerprint
+                        && known.offset == entry.offset
+                        && known.mark().id == unit.id
+                };
+                let table = &mut tables[table_of(&entry.fingerprint)];
+                if let Ok(slot) = table.find_entry(entry.fingerprint.low(), own) {
+                    slot.remove();
+                }
+            }
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         let tables = self.0.read().unwrap_or_else(PoisonError::into_inner);
         tables.iter().map(HashTable::len).sum()

@@ -2,23 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::front::{self, Aged, Fore};
 use super::index::Index;
 use super::partitions::Partitions;
+use super::tail::{Moment, Tail};
 use super::{
-    Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store,
-    StoreError, Summary,
+    Claims, CommitUnit, Durability, Expired, Expiry, Gaps, Head, Lease, Mark, Owner, PartitionId,
+    Place, Retained, Retaining, Store, StoreError, Summary, Usage, format,
 };
+use crate::clock::{Clock, SystemClock};
 use crate::key::{Fingerprint, HashKey};
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 
 /// A store that lives as long as its process. Everything is lost with it.
-#[derive(Default)]
 pub struct MemoryStore {
     index: Index,
     claims: Claims,
     state: Mutex<State>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::with_clock(Arc::new(SystemClock::new()))
+    }
 }
 
 #[derive(Default)]
@@ -26,7 +35,28 @@ struct State {
     owner: Option<Owner>,
     cluster: Option<String>,
     partitions: Partitions,
-    log: BTreeMap<(PartitionId, Place), CommitUnit>,
+    log: BTreeMap<(PartitionId, Place), (CommitUnit, Tail)>,
+}
+
+impl State {
+    fn behind(&self, id: PartitionId, place: Place) -> Option<(Place, &CommitUnit, &Tail)> {
+        let behind = (Bound::Excluded((id, place)), Bound::Unbounded);
+        let ((of, place), (unit, tail)) = self.log.range(behind).next()?;
+        (*of == id).then_some((*place, unit, tail))
+    }
+
+    fn fore_behind(&self, id: PartitionId, place: Place) -> Option<Fore> {
+        let (place, unit, tail) = self.behind(id, place)?;
+        Some(Fore {
+            place,
+            aged: Aged {
+                tail: Some(*tail),
+                max_timestamp_ms: unit.max_timestamp_ms,
+            },
+            bytes: format::encoded_bytes(unit) as u64,
+            unit: unit.clone(),
+        })
+    }
 }
 
 impl MemoryStore {
@@ -34,6 +64,17 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty store that goes by another clock than the system's.
+    #[must_use]
+    pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            index: Index::default(),
+            claims: Claims::default(),
+            state: Mutex::default(),
+            clock,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,22 +123,31 @@ impl Store for MemoryStore {
         place: Place,
     ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
         let state = self.state();
-        let behind = (Bound::Excluded((id, place)), Bound::Unbounded);
-        let next = state.log.range(behind).next();
-        let unit = next.map(|((_, place), unit)| (*place, unit.clone()));
-        Ok(unit.filter(|(_, unit)| unit.id == id))
+        let unit = state.behind(id, place);
+        Ok(unit.map(|(place, unit, _)| (place, unit.clone())))
     }
 
     fn gaps(&self, id: PartitionId) -> Gaps {
         self.state().partitions.gaps(id)
     }
 
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.state().partitions.retained_from(id)
+    }
+
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        Some(self)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
         state.partitions.check_all(units)?;
+        let now = Moment::Now(self.clock.now_ms());
         for unit in units {
             let place = state.partitions.place_of(unit)?;
-            state.partitions.advance(unit)?;
+            let tail = state.partitions.tail_of(unit, now);
+            let bytes = format::encoded_bytes(unit) as u64;
+            state.partitions.advance(unit, tail, bytes)?;
             let kept = CommitUnit {
                 entries: unit.entries.clone(),
                 gaps: unit.gaps.clone(),
@@ -105,7 +155,7 @@ impl Store for MemoryStore {
                 outbox: Vec::new(),
                 ..*unit
             };
-            state.log.insert((unit.id, place), kept);
+            state.log.insert((unit.id, place), (kept, tail));
             self.index.insert(unit);
         }
         Ok(())
@@ -130,5 +180,52 @@ impl Store for MemoryStore {
             partitions: self.state().partitions.len() as u64,
             durability: Durability::None,
         }
+    }
+}
+
+impl Retaining for MemoryStore {
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn usage(&self) -> Usage {
+        self.state().partitions.usage()
+    }
+
+    fn retained(&self) -> Result<Vec<Retained>, StoreError> {
+        let state = self.state();
+        let oldest = |id, front| {
+            let fore = state.fore_behind(id, Place::from(front));
+            fore.map(|fore| fore.aged)
+        };
+        let list = state.partitions.iter();
+        Ok(list
+            .filter_map(|(id, one)| one.retained(id, oldest(id, one.front?)?))
+            .collect())
+    }
+
+    fn would_expire(&self, expiry: &Expiry) -> Result<u64, StoreError> {
+        let state = self.state();
+        match state.partitions.get(expiry.id) {
+            Some(one) => front::count(expiry, one, |at| Ok(state.fore_behind(expiry.id, at))),
+            None => Ok(0),
+        }
+    }
+
+    fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        let mut state = self.state();
+        let step = match state.partitions.get(expiry.id) {
+            Some(one) => front::choose(expiry, one, |at| Ok(state.fore_behind(expiry.id, at)))?,
+            None => None,
+        };
+        let Some(step) = step else {
+            return Ok(Expired::default());
+        };
+        state.partitions.expire(expiry.id, step.front, step.total)?;
+        for fore in &step.fores {
+            state.log.remove(&(expiry.id, fore.place));
+            self.index.remove(&fore.unit);
+        }
+        Ok(step.expired())
     }
 }

@@ -13,19 +13,23 @@ mod forget;
     expect(dead_code, reason = "in memory only keys are encoded")
 )]
 mod format;
+mod front;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gaps;
 mod index;
 mod memory;
+mod owner;
 mod partitions;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod recorded;
 #[cfg(feature = "redb")]
 mod redb;
+mod retaining;
 #[cfg(feature = "sled")]
 mod sled;
+mod tail;
 #[cfg(feature = "postgres")]
 pub(crate) mod transaction;
 
@@ -35,15 +39,16 @@ pub use commit::{Anchor, CommitUnit, Entry, Place};
 pub use error::StoreError;
 pub use gaps::{Gap, Gaps};
 pub use memory::MemoryStore;
+pub use owner::Owner;
+use owner::{owner_matches, same};
+pub use retaining::{Expired, Expiry, Retained, Retaining, Usage};
 
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::directory::{Copied, DirectoryStore, Engine, Inspection, PartitionState};
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::forget::{Forget, Forgotten, Reopened};
 #[cfg(feature = "postgres")]
-pub use self::postgres::{
-    Expired, PostgresOptions, PostgresStore, SqlEffects, SqlError, tokio_postgres,
-};
+pub use self::postgres::{PostgresOptions, PostgresStore, SqlEffects, SqlError, tokio_postgres};
 #[cfg(feature = "redb")]
 pub use self::redb::{RedbOptions, RedbStore};
 #[cfg(feature = "sled")]
@@ -69,17 +74,6 @@ pub enum Durability {
     /// A death of the process undoes what was acknowledged in about the last half second. For
     /// tests and for stores that are thrown away.
     None,
-}
-
-/// Whom a store belongs to. Written at its first use, compared ever after.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
-    /// The consumer group.
-    pub group: String,
-    /// The [name](crate::key::Recipe::name) of the key recipe.
-    pub recipe: String,
-    /// The [scope](crate::key::Scope) of a key: `topic` or `partition`.
-    pub scope: String,
 }
 
 /// A partition's number inside its store: dense, from 0, never used again for another partition.
@@ -263,6 +257,11 @@ pub trait Store: Send + Sync + 'static {
         NextOffset::ZERO
     }
 
+    /// What forgets, in a store that can. By default `None`: every key is kept for ever.
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        None
+    }
+
     /// Up to where a partition that this store had never worked on is only read for its keys: what
     /// lies below was done by others. Asked by consumers whose handlers write in the store's own
     /// transactions.
@@ -322,25 +321,6 @@ pub trait Store: Send + Sync + 'static {
     fn effects_in_commit(&self) -> bool {
         false
     }
-}
-
-/// Whether a stamp's owner is the one that asks.
-fn owner_matches(place: &str, theirs: &Owner, ours: &Owner) -> Result<(), StoreError> {
-    same(place, "group", &theirs.group, &ours.group)?;
-    same(place, "key recipe", &theirs.recipe, &ours.recipe)?;
-    same(place, "scope", &theirs.scope, &ours.scope)
-}
-
-fn same(place: &str, what: &'static str, theirs: &str, ours: &str) -> Result<(), StoreError> {
-    if theirs == ours {
-        return Ok(());
-    }
-    Err(StoreError::Foreign {
-        place: place.to_owned(),
-        what,
-        theirs: theirs.to_owned(),
-        ours: ours.to_owned(),
-    })
 }
 
 #[cfg(test)]

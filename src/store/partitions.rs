@@ -2,11 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{CommitUnit, Gaps, Head, Lease, PartitionId, Place, StoreError};
-use crate::record::TopicPartition;
+use super::front::Aged;
+use super::tail::{Moment, Tail, Total};
+use super::{CommitUnit, Gaps, Head, Lease, PartitionId, Place, Retained, StoreError, Usage};
+use crate::record::{NextOffset, TopicPartition};
 
 /// One partition's state.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Partition {
     pub(super) name: TopicPartition,
     pub(super) epoch: u32,
@@ -16,12 +18,75 @@ pub(super) struct Partition {
     pub(super) gaps: Gaps,
     /// Leased and not released: a crash now leaves effects without marks.
     pub(super) open: bool,
+    /// Of the last unit.
+    pub(super) tail: Option<Tail>,
+    /// How much was written, up to the last unit and with it.
+    pub(super) written: Total,
+    /// How much of that has expired.
+    pub(super) expired: Total,
+    /// Where the log begins, `None` before the first unit.
+    pub(super) front: Option<NextOffset>,
 }
 
 /// What a number is answered with that no partition has.
 pub(super) const NEVER_LEASED: &str = "a partition that this store never leased";
 
 impl Partition {
+    /// One that nobody has worked on.
+    pub(super) fn new(name: TopicPartition) -> Self {
+        Self {
+            name,
+            epoch: 0,
+            head: None,
+            place: Place::default(),
+            gaps: Gaps::default(),
+            open: false,
+            tail: None,
+            written: Total::default(),
+            expired: Total::default(),
+            front: None,
+        }
+    }
+
+    /// How much is held of it.
+    pub(super) fn usage(&self) -> Usage {
+        let Total { entries, bytes } = self.written.less(self.expired);
+        Usage { entries, bytes }
+    }
+
+    /// What is held of it, where its oldest unit is as old as that. `None` before the first unit.
+    pub(super) fn retained(&self, id: PartitionId, oldest: Aged) -> Option<Retained> {
+        let tail = self.tail?;
+        Some(Retained {
+            id,
+            partition: self.name.clone(),
+            began: tail.began,
+            from: self.front?,
+            position: self.position(),
+            open: self.open,
+            clock_ms: tail.clock_ms,
+            oldest_ms: oldest.from_ms(tail.clock_ms),
+            usage: self.usage(),
+        })
+    }
+
+    /// Whether both say the same of a partition. Not of its time, where that was worked out when
+    /// each was opened.
+    #[cfg(any(feature = "sled", feature = "redb"))]
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let tail = self.tail.map(|tail| tail.began) == other.tail.map(|tail| tail.began);
+        let place = (self.head, self.place, &self.gaps) == (other.head, other.place, &other.gaps);
+        let front = self.head.and(self.front) == other.head.and(other.front);
+        let lease = (&self.name, self.epoch, self.open) == (&other.name, other.epoch, other.open);
+        tail && place && front && lease && self.usage() == other.usage()
+    }
+
+    /// Everything below is done.
+    pub(super) fn position(&self) -> NextOffset {
+        let next = self.head.map_or(NextOffset::ZERO, |head| head.next);
+        self.gaps.first().unwrap_or(next)
+    }
+
     /// Whether the unit may be written: under the newest lease and where the head stands.
     pub(super) fn check(&self, unit: &CommitUnit) -> Result<(), StoreError> {
         fence(self, unit.epoch)?;
@@ -65,14 +130,7 @@ impl Partitions {
             .filter(|id| id >> 28 == 0);
         let id =
             PartitionId(id.ok_or(StoreError::Misused("a store holds at most 2^28 partitions"))?);
-        self.list.push(Partition {
-            name: name.clone(),
-            epoch: 0,
-            head: None,
-            place: Place::default(),
-            gaps: Gaps::default(),
-            open: false,
-        });
+        self.list.push(Partition::new(name.clone()));
         self.by_name.insert(name.clone(), id);
         Ok((id, true))
     }
@@ -155,10 +213,34 @@ impl Partitions {
         step.map(|step| Place { next, step }).ok_or(full)
     }
 
+    /// The tail that a checked unit will have.
+    pub(super) fn tail_of(&self, unit: &CommitUnit, moment: Moment) -> Tail {
+        let partition = self.get(unit.id);
+        match partition.and_then(|partition| Some((partition.tail?, partition.written))) {
+            Some((tail, written)) => {
+                let last = written.less(tail.before);
+                tail.next(unit, last, moment)
+            }
+            None => Tail::first(unit, moment),
+        }
+    }
+
     /// Moves the head behind a unit that has been written, or read back.
-    pub(super) fn advance(&mut self, unit: &CommitUnit) -> Result<(), StoreError> {
+    pub(super) fn advance(
+        &mut self,
+        unit: &CommitUnit,
+        tail: Tail,
+        bytes: u64,
+    ) -> Result<(), StoreError> {
         let place = self.place_of(unit)?;
         let partition = self.get_mut(unit.id)?;
+        if partition.head.is_none() {
+            partition.expired = tail.before;
+        }
+        partition.front.get_or_insert(unit.previous);
+        let entries = unit.entries.len() as u64;
+        partition.written = tail.before.and(Total { entries, bytes });
+        partition.tail = Some(tail);
         let before = partition.head.map_or(-1, |head| head.max_timestamp_ms);
         let anchor = partition.head.and_then(|head| head.anchor);
         partition.place = place;
@@ -171,6 +253,36 @@ impl Partitions {
         });
         partition.epoch = partition.epoch.max(unit.epoch);
         Ok(())
+    }
+
+    /// The log begins further up from now on, and so much less is held.
+    pub(super) fn expire(
+        &mut self,
+        id: PartitionId,
+        front: NextOffset,
+        expired: Total,
+    ) -> Result<(), StoreError> {
+        let partition = self.get_mut(id)?;
+        partition.front = Some(front);
+        partition.expired = partition.expired.and(expired);
+        Ok(())
+    }
+
+    /// How much is held in all.
+    pub(super) fn usage(&self) -> Usage {
+        let all = self.list.iter().map(Partition::usage);
+        all.fold(Usage::default(), |sum, one| Usage {
+            entries: sum.entries + one.entries,
+            bytes: sum.bytes + one.bytes,
+        })
+    }
+
+    /// Below, keys have been dropped: the front where it has moved.
+    pub(super) fn retained_from(&self, id: PartitionId) -> NextOffset {
+        let partition = self.get(id);
+        let moved = partition.and_then(|one| Some((one.front?, one.tail?.began)));
+        let moved = moved.filter(|(front, began)| front > began);
+        moved.map_or(NextOffset::ZERO, |(front, _)| front)
     }
 
     /// Puts back what a file says of a partition.

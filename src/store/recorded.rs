@@ -30,5 +30,9 @@ pub(super) fn find<S: Store + ?Sized>(
         }
         place = at;
     }
+    // It has expired since it was found: there is nothing to answer with any more.
+    if mark.offset < store.retained_from(mark.id).get() {
+        return Ok(None);
+    }
     Err(gone)
 }

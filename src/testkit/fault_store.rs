@@ -10,7 +10,7 @@ use crate::store::{Store, StoreError};
 /// An operation of a [`Store`], as [`FaultStore`] counts it.
 ///
 /// What cannot fail ([`claims`](Store::claims), [`gaps`](Store::gaps), [`heads`](Store::heads),
-/// [`summary`](Store::summary)) is not counted.
+/// [`summary`](Store::summary)) is not counted, nor what only looks at what might expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -30,6 +30,8 @@ pub enum Operation {
     Result,
     /// [`Store::commit`].
     Commit,
+    /// [`Retaining::expire`](crate::store::Retaining::expire).
+    Expire,
 }
 
 impl Operation {
@@ -39,7 +41,7 @@ impl Operation {
     }
 
     /// How many there are.
-    const COUNT: usize = Self::Commit.index() + 1;
+    const COUNT: usize = Self::Expire.index() + 1;
 
     /// The name of the method.
     #[must_use]
@@ -53,6 +55,7 @@ impl Operation {
             Self::UnitBehind => "unit_behind",
             Self::Result => "result",
             Self::Commit => "commit",
+            Self::Expire => "expire",
         }
     }
 }
@@ -226,7 +229,8 @@ impl<S: Store> FaultStore<S> {
         if let Some(why) = &state.crashed {
             return Err(failed(operation, why));
         }
-        if let (Operation::Commit, Some(cause)) = (operation, &state.poison) {
+        let writes = [Operation::Commit, Operation::Expire].contains(&operation);
+        if let (true, Some(cause)) = (writes, &state.poison) {
             return Err(StoreError::Poisoned {
                 place: self.inner.summary().place,
                 cause: cause.clone(),
@@ -242,7 +246,7 @@ impl<S: Store> FaultStore<S> {
         });
         let name = operation.name();
         match fault {
-            Fault::Error if operation == Operation::Commit => {
+            Fault::Error if writes => {
                 state.poison = Some(format!("operation {number}, {name}, was told to fail"));
             }
             Fault::Error => {}

@@ -8,6 +8,8 @@ mod fault_store;
 pub mod history;
 #[cfg(feature = "testkit")]
 mod letters;
+#[cfg(feature = "testkit")]
+mod manual_clock;
 mod proxy;
 
 #[cfg(feature = "testkit")]
@@ -16,6 +18,8 @@ pub use broker::{BrokerError, EmbeddedBroker, Produced};
 pub use fault_store::{Fault, FaultStore, Fired, Operation};
 #[cfg(feature = "testkit")]
 pub use letters::{Failed, Letters};
+#[cfg(feature = "testkit")]
+pub use manual_clock::ManualClock;
 pub use proxy::{
     ApiKey, DELAY_MAX, DelayLarge, FRAME_BYTES_MAX, FaultProxy, Faults, Frame, FrameDecoder,
     FrameError, Problem, ProxyError, RequestHeader, Sender, Stats,

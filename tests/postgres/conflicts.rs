@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::database::{Database, wait_for};
 use crate::member::{
-    GROUP, Member, broker, builder, builder_with, key_of, note, numbered, produce,
+    GROUP, Member, a_partition_for_each, broker, builder, builder_with, key_of, note, numbered,
+    produce,
 };
 use crate::shared;
 
@@ -211,21 +212,7 @@ fn at_work_twice(first_fails: bool) -> usize {
         let settings = builder_with(broker.bootstrap_servers(), "6000");
         Member::running(settings, &database.config, handler)
     });
-    // The first to join has both partitions for a while, and may greet for both: only when each
-    // member has greeted is there one for each.
-    let mut keys = Vec::new();
-    wait_for("a partition for each member", || {
-        let greetings: Vec<_> = [0, 1]
-            .map(|partition| format!("hello-{partition}-{}", keys.len()))
-            .into();
-        for (partition, key) in (0..).zip(&greetings) {
-            produce(&broker, partition, &[key]);
-        }
-        keys.extend(greetings);
-        database.wait_for_effects(keys.len());
-        let mut greeted = greeted.iter().map(|greeted| greeted.load(Ordering::SeqCst));
-        greeted.all(|greeted| greeted > 0)
-    });
+    let mut keys = a_partition_for_each(&database, &broker, 2, &greeted);
     produce(&broker, 0, &["same"]);
     produce(&broker, 1, &["same"]);
     wait_for("the second to wait for the first", || {

@@ -1,5 +1,7 @@
 //! A consumer under test, on a thread of its own.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use idempotent_consumer::{
 use tokio_postgres::Config;
 use tokio_util::sync::CancellationToken;
 
-use crate::database::{runtime, wait_for};
+use crate::database::{Database, runtime, wait_for};
 
 pub(crate) const TOPIC: &str = "orders";
 pub(crate) const GROUP: &str = "shipping";
@@ -70,6 +72,30 @@ pub(crate) fn store(database: &Config) -> PostgresStore {
     PostgresOptions::default()
         .connect(database.clone())
         .unwrap()
+}
+
+/// Waits until each member has a partition, and gives the keys that this took; `greeted` counts what
+/// each has handled. The first to join has all partitions for a while: only when every member has
+/// handled something is there a partition for each.
+pub(crate) fn a_partition_for_each(
+    database: &Database,
+    broker: &EmbeddedBroker,
+    partitions: i32,
+    greeted: &[Arc<AtomicUsize>],
+) -> Vec<String> {
+    let mut keys = Vec::new();
+    wait_for("a partition for each member", || {
+        for partition in 0..partitions {
+            let key = format!("hello-{}", keys.len());
+            produce(broker, partition, &[&key]);
+            keys.push(key);
+        }
+        database.wait_for_effects(keys.len());
+        greeted
+            .iter()
+            .all(|greeted| greeted.load(Ordering::SeqCst) > 0)
+    });
+    keys
 }
 
 /// The record's key as text.

@@ -135,8 +135,13 @@ fn unsafe_code_stands_where_librdkafka_is_called_and_nowhere_else() {
 #[test]
 fn no_decision_depends_on_the_wall_clock() {
     // It may be set back or far ahead. Limits are measured with a clock that only goes forward.
+    // Retention needs a date, and gets it from one place, where it is asked for once.
+    let allowed = ["src/clock.rs"];
     let clock = |line: &str| says(line, "SystemTime") || says(line, "UNIX_EPOCH");
-    no_breach("the wall clock is asked", &lines(&["src/"], clock));
+    no_breach(
+        "the wall clock is asked",
+        &lines_but(&["src/"], &allowed, clock),
+    );
 }
 
 #[test]

@@ -75,7 +75,7 @@ pub(crate) fn sources() -> Vec<File> {
     found
 }
 
-/// Every text that goes into a commit but cargo's own list.
+/// Every text that goes into a commit but cargo's own lists.
 pub(crate) fn everything() -> Vec<File> {
     let places = [
         "src",
@@ -92,7 +92,9 @@ pub(crate) fn everything() -> Vec<File> {
         "Cargo.toml",
         "clippy.toml",
     ];
-    files(&places, &[""])
+    let mut found = files(&places, &[""]);
+    found.retain(|file| !file.path.ends_with("Cargo.lock"));
+    found
 }
 
 /// A line of code, or a whole file, that breaks a rule.

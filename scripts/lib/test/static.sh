@@ -1,7 +1,10 @@
 # Sourced by scripts/test: what is checked without running our code.
 # shellcheck shell=bash
 
-step_fmt() { run cargo fmt --check; }
+step_fmt() {
+    run cargo fmt --check
+    run cargo fmt --check --manifest-path benches/peers/Cargo.toml
+}
 
 step_scripts() {
     local file files=()

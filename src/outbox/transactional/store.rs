@@ -6,8 +6,8 @@ use crate::key::{Fingerprint, HashKey};
 use crate::outbox::round::Ended;
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::{
-    Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
-    Summary,
+    Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Retaining, Store,
+    StoreError, Summary,
 };
 
 impl<S: Store> Transactional<S> {
@@ -127,6 +127,10 @@ impl<S: Store> Store for Transactional<S> {
 
     fn retained_from(&self, id: PartitionId) -> NextOffset {
         self.inner.retained_from(id)
+    }
+
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        self.inner.retaining()
     }
 
     fn restore_until(&self, id: PartitionId) -> NextOffset {

@@ -218,7 +218,7 @@ impl Lane {
             }
         }
         let unknown = mark.is_none() && !is_anchor && !self.is_own(candidate)?;
-        if unknown && !self.is_expired(candidate) {
+        if unknown && !self.may_have_expired(candidate)? {
             return Err(self.changed(format!(
                 "the record at offset {} lies below what the store counts as done, but its key is \
                  not known: the store began behind it, or this is another topic",
@@ -233,12 +233,6 @@ impl Lane {
             self.shared.committed(vec![Committed { partition, next }]);
         }
         Ok(())
-    }
-
-    /// Whether the key of a record may have been dropped on purpose.
-    fn is_expired(&self, candidate: &Candidate) -> bool {
-        let store = self.ledger.engine().store();
-        candidate.offset < store.retained_from(self.ledger.lease().id).get()
     }
 
     /// Whether a record without a mark is in flight, here or elsewhere, or has no key at all.

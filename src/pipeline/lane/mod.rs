@@ -4,6 +4,7 @@
 //! claims that are answered from elsewhere.
 
 mod decide;
+mod expired;
 mod known;
 mod restore;
 mod settle;
@@ -104,6 +105,8 @@ pub(crate) struct Lane {
     cursor: usize,
     answer: usize,
     looked_at: Option<Moment>,
+    /// Where the partition's log began, once anything in the store has expired.
+    forgets_from: Option<NextOffset>,
 }
 
 /// What a lane begins with.
@@ -169,6 +172,7 @@ impl Lane {
             cursor: 0,
             answer: 0,
             looked_at: None,
+            forgets_from: None,
         }
     }
 
@@ -259,6 +263,9 @@ impl Lane {
     fn refill(&mut self) -> Result<bool, Error> {
         self.window.clear();
         self.keys.clear();
+        if self.is_held_up() {
+            return Ok(false);
+        }
         (self.cursor, self.answer) = (0, 0);
         let batch = match &self.batch {
             Some(batch) if self.prepared_to < batch.len() => Arc::clone(batch),

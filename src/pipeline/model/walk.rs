@@ -21,6 +21,7 @@ use crate::key::{MissingKey, Scope, header};
 use crate::pipeline::{
     Collect, CopyHook, Driving, HandlerWorker, Mismatch, Report, Restore, Session, Settings, drive,
 };
+use crate::retention::Retention;
 use crate::retry::RetryPolicy;
 use crate::store::Store;
 use crate::testkit::{Fault, FaultStore};
@@ -182,6 +183,7 @@ impl Walk {
             on_assignment: None,
             letterbox: None,
             replay_from: Arc::default(),
+            retention: Retention::unbounded(),
             retry: RetryPolicy::exponential(
                 3,
                 Duration::from_micros(20),

@@ -99,7 +99,7 @@ fn count<E: Engine>(store: &DirectoryStore<E>) -> Result<Copied, StoreError> {
         });
     }
     let mut records = 0;
-    state.log.scan(|_, _| {
+    state.scan(|_, _| {
         records += 1;
         Ok(())
     })?;
@@ -112,7 +112,7 @@ fn count<E: Engine>(store: &DirectoryStore<E>) -> Result<Copied, StoreError> {
 
 fn copy_log<E: Engine, T: Engine>(source: &State<E>, target: &T) -> Result<(), StoreError> {
     let mut unsynced = 0;
-    source.log.scan(|key, value| {
+    source.scan(|key, value| {
         target.insert(key, value.to_vec())?;
         unsynced += value.len();
         if unsynced >= SYNC_EVERY_BYTES {
@@ -145,12 +145,12 @@ pub(super) fn compare<E: Engine, T: Engine>(
     }
     let pairs = ours.partitions.iter().zip(theirs.partitions.iter());
     for (((_, one), (_, other)), (mark, copy)) in pairs.zip(ours.marks.iter().zip(&theirs.marks)) {
-        if one != other || one.head.and(mark.floor) != other.head.and(copy.floor) {
+        if !one.is_same(other) || one.head.and(mark.floor) != other.head.and(copy.floor) {
             return Err(differs(format!("{other:?} instead of {one:?}")));
         }
     }
     let (mut known, mut found) = (Vec::new(), Vec::new());
-    ours.log.scan(|key, value| {
+    ours.scan(|key, value| {
         let logged =
             format::decode(key, value).map_err(|what| files::damaged(&source.paths.log, what))?;
         let same = theirs

@@ -36,6 +36,9 @@ pub trait Log: Sized + Send + Sync + 'static {
     /// Adds a record or replaces it, each as a whole.
     fn insert(&self, key: &[u8], value: Vec<u8>) -> Result<(), StoreError>;
 
+    /// Takes a record out, if it is there. As durable as an insertion, and no earlier.
+    fn remove(&self, key: &[u8]) -> Result<(), StoreError>;
+
     /// Makes everything inserted so far as durable as this log promises.
     fn harden(&self) -> Result<(), StoreError>;
 

@@ -58,7 +58,7 @@ impl<E: Engine> DirectoryStore<E> {
         };
         let floor = |id: crate::store::PartitionId| state.marks.get(id.0 as usize)?.floor;
         let mut plan = Plan::new(self.place(), forget, owner, &state.partitions, floor)?;
-        state.log.scan(|key, value| {
+        state.scan(|key, value| {
             let logged =
                 format::decode(key, value).map_err(|what| files::damaged(&self.paths.log, what))?;
             plan.see(&logged.unit)
@@ -76,7 +76,7 @@ impl<E: Engine> DirectoryStore<E> {
 /// Writes the units that hold something to be forgotten anew, each in its own place. None grows:
 /// a bit for each of its keys is less than was left free for it.
 fn mark<E: Engine>(state: &State<E>, paths: &Paths, plan: &Plan) -> Result<(), StoreError> {
-    state.log.scan(|key, value| {
+    state.scan(|key, value| {
         let mut logged =
             format::decode(key, value).map_err(|what| files::damaged(&paths.log, what))?;
         if plan.mark(&mut logged.unit) {

@@ -3,6 +3,7 @@
 
 pub(super) mod copy;
 mod engine;
+mod expire;
 pub(super) mod files;
 mod forget;
 mod high_water;
@@ -12,7 +13,7 @@ mod stamp;
 mod state;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use self::copy::Copied;
 pub use self::engine::Engine;
@@ -24,11 +25,12 @@ use self::state::State;
 use super::index::Index;
 use super::partitions::Partitions;
 use super::{
-    Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store,
-    StoreError, Summary, format,
+    Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Retaining,
+    Store, StoreError, Summary, format,
 };
+use crate::clock::Clock;
 use crate::key::{Fingerprint, HashKey};
-use crate::record::TopicPartition;
+use crate::record::{NextOffset, TopicPartition};
 
 /// The longest record, encoded. The pipeline commits a unit that has grown to 48 KiB, and the
 /// largest result is 64 KiB. It is sled's bound (see its log), and the same for every engine, so
@@ -84,6 +86,12 @@ impl<E: Engine> DirectoryStore<E> {
 
     fn state(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes by another clock than the system's.
+    pub(super) fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        self.state().clock = clock;
+        self
     }
 
     fn place(&self) -> String {
@@ -204,7 +212,8 @@ impl<E: Engine> Store for DirectoryStore<E> {
         let mut state = self.state();
         // A log that cannot be read any more is not to be written any more either.
         state
-            .unit_behind(&self.paths, id, place)
+            .behind(&self.paths, id, place)
+            .map(|found| found.map(|(logged, _)| (logged.place, logged.unit)))
             .inspect_err(|error| {
                 state.poison.get_or_insert_with(|| error.to_string());
             })
@@ -212,6 +221,14 @@ impl<E: Engine> Store for DirectoryStore<E> {
 
     fn gaps(&self, id: PartitionId) -> Gaps {
         self.state().partitions.gaps(id)
+    }
+
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.state().partitions.retained_from(id)
+    }
+
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        Some(self)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

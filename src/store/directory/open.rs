@@ -1,16 +1,20 @@
 //! Opening a store: everything is read and checked before anything is believed.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{
     DirectoryStore, Durability, Engine, HighWater, Index, Log, Mutex, Partitions, Path, Paths,
     Stamp, State, StoreError, files, format, high_water, stamp,
 };
+use crate::clock::{Clock as _, SystemClock};
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::Claims;
 use crate::store::format::Logged;
+use crate::store::tail::Moment;
 
 /// How often a long opening says how far it is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -99,6 +103,8 @@ pub(super) fn open_locked<E: Engine>(
             marks,
             partitions,
             poison: None,
+            clock: Arc::new(SystemClock::new()),
+            oldest: HashMap::new(),
         }),
         index,
         claims: Claims::default(),
@@ -155,10 +161,18 @@ fn read_log(
 ) -> Result<(), StoreError> {
     let damaged = |what: String| files::damaged(&paths.log, what);
     let (start, mut said) = (Instant::now(), Instant::now());
+    let now = Moment::Old(SystemClock::new().now_ms());
+    let mut expired = Vec::new();
     log.scan(|key, value| {
         let logged = format::decode(key, value).map_err(|what| damaged(what.to_owned()))?;
+        if is_expired(marks, &logged) {
+            expired.push(key.to_vec());
+            return Ok(());
+        }
         follow(partitions, marks, &logged).map_err(damaged)?;
-        partitions.advance(&logged.unit)?;
+        let tail = logged.tail;
+        let tail = tail.unwrap_or_else(|| partitions.tail_of(&logged.unit, now));
+        partitions.advance(&logged.unit, tail, value.len() as u64)?;
         index.insert(&logged.unit);
         if said.elapsed() >= PROGRESS_EVERY {
             said = Instant::now();
@@ -166,6 +180,7 @@ fn read_log(
         }
         Ok(())
     })?;
+    finish_expiry(log, &expired)?;
     for ((id, partition), mark) in partitions.iter().zip(&mut *marks) {
         let reached = partition.head.map(|_| partition.place);
         if reached < mark.place {
@@ -187,6 +202,29 @@ fn read_log(
         tracing::info!(path = %paths.directory.display(), keys = index.len(), seconds, "store read");
     }
     Ok(())
+}
+
+/// Whether a record lies below its partition's floor: a crash came between the floor and its end.
+fn is_expired(marks: &[high_water::Mark], logged: &Logged) -> bool {
+    let floor = marks
+        .get(logged.unit.id.0 as usize)
+        .and_then(|mark| mark.floor);
+    floor.is_some_and(|floor| logged.place.next <= floor)
+}
+
+/// Takes out what was about to be when the process died.
+fn finish_expiry(log: &impl Log, expired: &[Vec<u8>]) -> Result<(), StoreError> {
+    if expired.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(
+        records = expired.len(),
+        "expiry that was cut off is finished"
+    );
+    for key in expired {
+        log.remove(key)?;
+    }
+    log.sync()
 }
 
 /// Demands from now on what was found: without `Power` the high water lags behind until a release,
@@ -245,8 +283,13 @@ fn follow(
             expected.map_or(0, NextOffset::get),
         ));
     }
-    let step = last.map_or(0, |last| last.step);
-    if logged.previous_step != step {
+    let step = match last {
+        Some(last) => last.step,
+        // What filled gaps before it has expired with what lay below. It begins nothing itself.
+        None if logged.place.step == 0 => logged.previous_step,
+        None => 0,
+    };
+    if logged.previous_step != step || last.is_none() && logged.place.step > 0 {
         return Err(format!(
             "the log of {} has a hole: the record up to offset {} follows step {} at {}, not {}",
             partition.name, logged.place, logged.previous_step, unit.previous, step,

@@ -13,7 +13,7 @@ use super::files;
 use crate::store::{Owner, StoreError};
 
 /// The format of the whole directory, as it is written. All before it are read.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 const UNNAMED_ENGINE: &str = "sled";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

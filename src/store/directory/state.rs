@@ -1,10 +1,15 @@
 //! What is written under one lock: the log, and what stands beside it.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 use super::{Durability, Engine, HighWater, Paths, Stamp, files, format, high_water};
+use crate::clock::Clock;
 use crate::store::format::Logged;
+use crate::store::front::Aged;
 use crate::store::partitions::Partitions;
+use crate::store::tail::{Moment, Tail};
 use crate::store::{CommitUnit, PartitionId, Place, StoreError};
 
 pub(super) struct State<E> {
@@ -15,6 +20,9 @@ pub(super) struct State<E> {
     pub(super) partitions: Partitions,
     /// The first failed write, after which nothing is written.
     pub(super) poison: Option<String>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// How old the units at the fronts are, as far as it was asked for.
+    pub(super) oldest: HashMap<PartitionId, Aged>,
 }
 
 impl<E: Engine> State<E> {
@@ -54,19 +62,24 @@ impl<E: Engine> State<E> {
         self.write_mark(paths, id, false)
     }
 
-    pub(super) fn unit_behind(
+    /// The first record of a partition behind a place, and its length.
+    pub(super) fn behind(
         &self,
         paths: &Paths,
         id: PartitionId,
         place: Place,
-    ) -> Result<Option<(Place, CommitUnit)>, StoreError> {
-        let from = format::log_key_behind(id, place);
+    ) -> Result<Option<(Logged, u64)>, StoreError> {
+        // What lies below the front may still be there: a crash, or another thread, is about to
+        // take it out.
+        let front = self.partitions.get(id).and_then(|one| one.front);
+        let from = format::log_key_behind(id, front.map_or(place, |at| place.max(at.into())));
         let Some((key, value)) = self.log.first_from(from.as_ref())? else {
             return Ok(None);
         };
-        let Logged { place, unit, .. } = format::decode(key.as_ref(), value.as_ref())
+        let logged = format::decode(key.as_ref(), value.as_ref())
             .map_err(|what| files::damaged(&paths.log, what))?;
-        Ok(Some((place, unit)).filter(|(_, unit)| unit.id == id))
+        let bytes = value.as_ref().len() as u64;
+        Ok(Some((logged, bytes)).filter(|(logged, _)| logged.unit.id == id))
     }
 
     pub(super) fn append(
@@ -76,32 +89,51 @@ impl<E: Engine> State<E> {
         units: &[CommitUnit],
     ) -> Result<(), StoreError> {
         let mut places = Vec::with_capacity(units.len());
+        let now = Moment::Now(self.clock.now_ms());
         for unit in units {
-            let logged = self.logged(unit)?;
+            let tail = self.partitions.tail_of(unit, now);
+            let logged = self.logged(unit, tail)?;
             let key = format::log_key(unit.id, logged.place);
-            self.log.insert(key.as_ref(), format::encode(&logged))?;
-            places.push(logged.place);
+            let value = format::encode(&logged);
+            places.push((logged.place, tail, value.len() as u64));
+            self.log.insert(key.as_ref(), value)?;
         }
         self.log.harden()?;
-        for (unit, place) in units.iter().zip(places) {
+        for (unit, (place, tail, bytes)) in units.iter().zip(places) {
             let mark = self.mark_mut(unit.id)?;
             mark.floor = mark.floor.or(Some(unit.previous));
             // Only what a crash cannot undo may be demanded at the next opening.
             if durability == Durability::Power {
                 self.raise(paths, unit.id, place)?;
             }
-            self.partitions.advance(unit)?;
+            self.partitions.advance(unit, tail, bytes)?;
         }
         Ok(())
     }
 
+    /// Reads every record that is not below its partition's front.
+    pub(super) fn scan(
+        &self,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.log.scan(|key, value| {
+            let named = format::parse_log_key(key);
+            let below = named.is_some_and(|(id, place)| {
+                let front = self.partitions.get(id).and_then(|one| one.front);
+                front.is_some_and(|front| place.next <= front)
+            });
+            if below { Ok(()) } else { each(key, value) }
+        })
+    }
+
     /// A checked unit as the log will hold it.
-    fn logged(&self, unit: &CommitUnit) -> Result<Logged, StoreError> {
+    fn logged(&self, unit: &CommitUnit, tail: Tail) -> Result<Logged, StoreError> {
         let last = self.partitions.get(unit.id).map(|last| last.place.step);
         Ok(Logged {
             place: self.partitions.place_of(unit)?,
             previous_step: last.unwrap_or(0),
             unit: unit.clone(),
+            tail: Some(tail),
         })
     }
 }

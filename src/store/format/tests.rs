@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::tail::Total;
 
 fn gaps(list: &[(i64, i64, bool)]) -> Gaps {
     let mut gaps = Gaps::default();
@@ -44,6 +45,18 @@ fn unit() -> CommitUnit {
     }
 }
 
+fn tail() -> Tail {
+    Tail {
+        began: NextOffset::new(4).unwrap(),
+        clock_ms: 1_700_000_000_000,
+        samples_ms: [1_700_000_000_500, -1],
+        before: Total {
+            entries: 1 << 40,
+            bytes: 3,
+        },
+    }
+}
+
 fn moving(unit: CommitUnit) -> Logged {
     Logged {
         place: Place {
@@ -52,6 +65,7 @@ fn moving(unit: CommitUnit) -> Logged {
         },
         previous_step: 7,
         unit,
+        tail: Some(tail()),
     }
 }
 
@@ -67,6 +81,7 @@ fn filling() -> Logged {
             gaps: gaps(&[(3, 4, false)]),
             ..unit()
         },
+        tail: Some(tail()),
     }
 }
 
@@ -84,7 +99,14 @@ fn a_record_comes_back_as_it_went() {
     };
     for logged in [moving(unit()), moving(bare), filling()] {
         let bytes = encode(&logged);
-        assert_eq!(bytes.len(), encoded_bytes(&logged.unit));
+        let spare = encoded_bytes(&logged.unit).checked_sub(bytes.len());
+        assert!(spare.is_some_and(|spare| spare < TAIL_BYTES_MAX));
+        let old = Logged {
+            tail: None,
+            ..logged.clone()
+        };
+        let old_bytes = encode(&old);
+        assert_eq!(decode(key_of(&old).as_ref(), &old_bytes), Ok(old));
         assert_eq!(decode(key_of(&logged).as_ref(), &bytes), Ok(logged));
     }
 }

@@ -8,22 +8,12 @@ use super::error::Failure;
 use super::rows;
 use super::shared::Shared;
 use crate::record::NextOffset;
-use crate::store::{PartitionId, StoreError};
+use crate::store::{Expired, PartitionId, StoreError};
 
 /// Units of one step: some tens of thousands of keys at the most, some tens of milliseconds.
 const UNITS_AT_ONCE: i64 = 64;
 /// Keys after which a step ends, whatever its units.
 const KEYS_AT_ONCE: usize = 20_000;
-
-/// What [`expire`](super::PostgresStore::expire) has deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Expired {
-    /// Marks, each a key that a record would be handled again for.
-    pub keys: u64,
-    /// Commit units.
-    pub units: u64,
-}
 
 /// How far a partition's units may go.
 #[derive(Clone, Copy)]

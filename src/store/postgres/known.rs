@@ -93,19 +93,15 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Place;
     use crate::store::partitions::Partition;
 
     fn kept(id: u32, epoch: u32) -> Kept {
         Kept {
             id: PartitionId(id),
             partition: Partition {
-                name: TopicPartition::new("orders", id.cast_signed()),
                 epoch,
                 open: true,
-                head: None,
-                place: Place::default(),
-                gaps: Gaps::default(),
+                ..Partition::new(TopicPartition::new("orders", id.cast_signed()))
             },
             retained_from: NextOffset::ZERO,
             restore_until: NextOffset::ZERO,

@@ -32,7 +32,6 @@ use tokio_postgres::Config;
 
 use self::connect::{Dial, place};
 pub use self::effects::{SqlEffects, SqlError};
-pub use self::expire::Expired;
 pub use self::options::PostgresOptions;
 use self::runtime::{Background, wait};
 use self::shared::Shared;
@@ -40,8 +39,8 @@ use self::transaction::LeaseTransaction;
 use self::write::GONE;
 use super::transaction::{Transaction, Transactions};
 use super::{
-    Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
-    Summary,
+    Claims, CommitUnit, Expired, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store,
+    StoreError, Summary,
 };
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};

@@ -158,7 +158,6 @@ pub(super) fn partition(row: &Row) -> Result<Kept, Foreign> {
     Ok(Kept {
         id: id_of(get(row, 0, "id")?)?,
         partition: Partition {
-            name: TopicPartition::new(topic, get(row, 2, "partition")?),
             epoch: unsigned(get(row, 3, "epoch")?, "epoch")?,
             open: get(row, 4, "leased")?,
             head: next.map(|next| Head {
@@ -171,6 +170,7 @@ pub(super) fn partition(row: &Row) -> Result<Kept, Foreign> {
                 step: unsigned(get(row, 6, "step")?, "step")?,
             },
             gaps: gaps(&numbers)?,
+            ..Partition::new(TopicPartition::new(topic, get(row, 2, "partition")?))
         },
         retained_from: position(get(row, 12, "retained_from")?, "retained_from")?,
         restore_until: position(get(row, 13, "restore_until")?, "restore_until")?,

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redb::{Builder, Database, DatabaseError, StorageError, TableDefinition, WriteTransaction};
+use redb::{
+    Builder, Database, DatabaseError, StorageError, Table, TableDefinition, WriteTransaction,
+};
 
 use super::backend::Bounded;
 use crate::store::directory::{Engine, Failure, Log, Record, files, guarded};
@@ -81,6 +83,25 @@ impl Redb {
 
     fn db(&self) -> Result<&Database, Fault> {
         self.db.as_ref().ok_or(StorageError::PreviousIo.into())
+    }
+
+    /// Changes the open transaction, or begins one.
+    fn write(
+        &self,
+        operation: &'static str,
+        change: impl FnOnce(&mut Table<'_, &'static [u8], &'static [u8]>) -> Result<(), Fault>,
+    ) -> Result<(), StoreError> {
+        let mut open = self.transaction();
+        // Put back only after a success: what a failure left is never committed.
+        self.guarded(operation, || {
+            let transaction = match open.take() {
+                Some(transaction) => transaction,
+                None => self.db()?.begin_write()?,
+            };
+            change(&mut transaction.open_table(RECORDS)?)?;
+            *open = Some(transaction);
+            Ok(())
+        })
     }
 
     fn commit(&self, durability: redb::Durability) -> Result<(), StoreError> {
@@ -230,17 +251,15 @@ impl Log for Redb {
     }
 
     fn insert(&self, key: &[u8], value: Vec<u8>) -> Result<(), StoreError> {
-        let mut open = self.transaction();
-        // Put back only after a success: what a failure left is never committed.
-        self.guarded("writing the log", || {
-            let transaction = match open.take() {
-                Some(transaction) => transaction,
-                None => self.db()?.begin_write()?,
-            };
-            transaction
-                .open_table(RECORDS)?
-                .insert(key, value.as_slice())?;
-            *open = Some(transaction);
+        self.write("writing the log", |records| {
+            records.insert(key, value.as_slice())?;
+            Ok(())
+        })
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.write("taking a record out of the log", |records| {
+            records.remove(key)?;
             Ok(())
         })
     }

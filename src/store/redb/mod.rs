@@ -6,10 +6,12 @@ mod log;
 pub(super) mod raw;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use self::log::Redb;
 use super::directory::{Copied, DirectoryStore, Engine, copy, open};
 use super::{Durability, StoreError};
+use crate::clock::{Clock, SystemClock};
 
 /// A directory with its log in redb 2.6: what the engine is maintained and checksums every page.
 ///
@@ -23,6 +25,7 @@ pub struct RedbOptions {
     durability: Durability,
     cache_bytes: usize,
     create: bool,
+    clock: Arc<dyn Clock>,
 }
 
 impl Default for RedbOptions {
@@ -31,6 +34,7 @@ impl Default for RedbOptions {
             durability: Durability::Power,
             cache_bytes: 64 << 20,
             create: true,
+            clock: Arc::new(SystemClock::new()),
         }
     }
 }
@@ -65,6 +69,14 @@ impl RedbOptions {
         self
     }
 
+    /// The clock by which commits without record times are dated, and future ones bounded: the
+    /// [system's](SystemClock) by default.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Opens the store at `directory`, or makes a new one where there is nothing.
     ///
     /// Compares every page of the log with its checksum and reads every record once, with progress
@@ -83,9 +95,10 @@ impl RedbOptions {
                  durable follows: choose Process or Power, or a MemoryStore",
             ));
         }
-        open::open(directory.as_ref(), self.durability, self.create, |log| {
+        let store = open::open(directory.as_ref(), self.durability, self.create, |log| {
             Redb::open(log, self.durability, self.cache_bytes)
-        })
+        })?;
+        Ok(store.with_clock(Arc::clone(&self.clock)))
     }
 
     /// Copies a store into a new one at `directory`, which must be empty or not there. Nothing of

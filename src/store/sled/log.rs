@@ -132,6 +132,11 @@ impl Log for Sled {
             .map(drop)
     }
 
+    fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.guarded("taking a record out of the log", || self.db.remove(key))
+            .map(drop)
+    }
+
     fn harden(&self) -> Result<(), StoreError> {
         match self.durability {
             Durability::None => Ok(()),

@@ -5,10 +5,12 @@ mod log;
 pub(super) mod raw;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use self::log::Sled;
 use super::directory::{Copied, DirectoryStore, Engine, copy, open};
 use super::{Durability, StoreError};
+use crate::clock::{Clock, SystemClock};
 
 /// The default store, a directory with its log in sled 0.34.
 pub type SledStore = DirectoryStore<Sled>;
@@ -19,6 +21,7 @@ pub struct SledOptions {
     durability: Durability,
     cache_bytes: u64,
     create: bool,
+    clock: Arc<dyn Clock>,
 }
 
 impl Default for SledOptions {
@@ -27,6 +30,7 @@ impl Default for SledOptions {
             durability: Durability::Power,
             cache_bytes: 64 << 20,
             create: true,
+            clock: Arc::new(SystemClock::new()),
         }
     }
 }
@@ -56,6 +60,14 @@ impl SledOptions {
         self
     }
 
+    /// The clock by which commits without record times are dated, and future ones bounded: the
+    /// [system's](SystemClock) by default.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
     /// Opens the store at `directory`, or makes a new one where there is nothing.
     ///
     /// Reads every record once: some seconds for ten million keys, with progress in the log.
@@ -66,9 +78,10 @@ impl SledOptions {
     /// is no store; of the kind [`NotFound`](std::io::ErrorKind::NotFound) where none is there and
     /// none is to be [made](SledOptions::create).
     pub fn open(&self, directory: impl AsRef<Path>) -> Result<SledStore, StoreError> {
-        open::open(directory.as_ref(), self.durability, self.create, |log| {
+        let store = open::open(directory.as_ref(), self.durability, self.create, |log| {
             Sled::open(log, self.durability, self.cache_bytes)
-        })
+        })?;
+        Ok(store.with_clock(Arc::clone(&self.clock)))
     }
 
     /// Copies a store into a new one at `directory`, which must be empty or not there. Nothing of

@@ -1,11 +1,14 @@
 //! The store's face: each call is an operation that may be told to fail.
 
+use std::sync::Arc;
+
 use super::{FaultStore, Operation};
+use crate::clock::{Clock, SystemClock};
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::{
-    Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
-    Summary,
+    Claims, CommitUnit, Expired, Expiry, Gaps, Head, Lease, Mark, Owner, PartitionId, Place,
+    Retained, Retaining, Store, StoreError, Summary, Usage,
 };
 
 impl<S: Store> Store for FaultStore<S> {
@@ -51,6 +54,10 @@ impl<S: Store> Store for FaultStore<S> {
         self.inner.retained_from(id)
     }
 
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        self.inner.retaining().map(|_| self as &dyn Retaining)
+    }
+
     fn restore_until(&self, id: PartitionId) -> NextOffset {
         self.inner.restore_until(id)
     }
@@ -85,5 +92,42 @@ impl<S: Store> Store for FaultStore<S> {
 
     fn effects_in_commit(&self) -> bool {
         self.inner.effects_in_commit()
+    }
+}
+
+impl<S: Store> FaultStore<S> {
+    fn retainer(&self) -> Result<&dyn Retaining, StoreError> {
+        retainer(&self.inner)
+    }
+}
+
+fn retainer<S: Store>(inner: &S) -> Result<&dyn Retaining, StoreError> {
+    let none = "a store that keeps every key was asked to expire some";
+    inner.retaining().ok_or(StoreError::Misused(none))
+}
+
+impl<S: Store> Retaining for FaultStore<S> {
+    fn clock(&self) -> Arc<dyn Clock> {
+        match self.retainer() {
+            Ok(inner) => inner.clock(),
+            // Handed out for an inner store that has one alone.
+            Err(_) => Arc::new(SystemClock::new()),
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        self.retainer().map(Retaining::usage).unwrap_or_default()
+    }
+
+    fn retained(&self) -> Result<Vec<Retained>, StoreError> {
+        self.retainer()?.retained()
+    }
+
+    fn would_expire(&self, expiry: &Expiry) -> Result<u64, StoreError> {
+        self.retainer()?.would_expire(expiry)
+    }
+
+    fn expire(&self, expiry: &Expiry) -> Result<Expired, StoreError> {
+        self.perform(Operation::Expire, |inner| retainer(inner)?.expire(expiry))
     }
 }

@@ -6,8 +6,8 @@ use idempotent_consumer::{
     Access, EffectStore, NextOffset, TopicPartition,
     key::{Fingerprint, HashKey},
     store::{
-        Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Store, StoreError,
-        Summary,
+        Claims, CommitUnit, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Retaining, Store,
+        StoreError, Summary,
     },
 };
 
@@ -75,6 +75,10 @@ impl<S: Store> Store for Watched<S> {
 
     fn retained_from(&self, id: PartitionId) -> NextOffset {
         self.store.retained_from(id)
+    }
+
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        self.store.retaining()
     }
 
     fn restore_until(&self, id: PartitionId) -> NextOffset {

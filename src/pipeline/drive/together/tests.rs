@@ -15,6 +15,7 @@ use crate::handler::{Delivery, HandlerError, HandlerFn, HandlerResult};
 use crate::key::{self, MissingKey, Scope};
 use crate::pipeline::{Mismatch, Ordering, Report, Restore, Session, Settings, drive};
 use crate::record::{NextOffset, TopicPartition};
+use crate::retention::Retention;
 use crate::retry::RetryPolicy;
 use crate::source::ClientConfig;
 use crate::source::kafka::KafkaSource;
@@ -42,6 +43,7 @@ fn settings() -> Settings {
         retry: RetryPolicy::exponential(3, pause, pause),
         letterbox: None,
         replay_from: Arc::new([]),
+        retention: Retention::unbounded(),
         on_duplicate: None,
         on_restore: None,
         on_assignment: None,

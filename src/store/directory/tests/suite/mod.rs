@@ -6,6 +6,7 @@
 #[cfg(all(feature = "sled", feature = "redb"))]
 mod copying;
 mod damage;
+mod expire;
 mod forget;
 mod late;
 mod refusals;

@@ -35,10 +35,10 @@ fn a_lost_stamp() {
 // C086
 #[test]
 fn a_stamp_of_a_newer_format() {
-    let newer = "{\n  \"format\": 3,\n  \"shards\": []\n}\nchecksum sha256:00\n";
+    let newer = "{\n  \"format\": 4,\n  \"shards\": []\n}\nchecksum sha256:00\n";
     refused_after(
         |paths| fs::write(&paths.stamp, newer).unwrap(),
-        "has format 3, and this version reads formats up to 2",
+        "has format 4, and this version reads formats up to 3",
     );
 }
 

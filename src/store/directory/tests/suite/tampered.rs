@@ -31,6 +31,7 @@ fn first(unit: CommitUnit) -> format::Logged {
         },
         previous_step: 0,
         unit,
+        tail: None,
     }
 }
 
