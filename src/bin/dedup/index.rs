@@ -57,10 +57,6 @@ impl Index {
         &self.hasher
     }
 
-    pub(crate) fn reserve(&mut self, lines: usize) {
-        self.seen.reserve(lines);
-    }
-
     /// Remembers the lines of a chunk and appends those to `new` that were not there before.
     /// Returns how many those are.
     pub(crate) fn insert(&mut self, chunk: &Chunk, new: &mut Vec<u8>) -> u64 {
