@@ -12,7 +12,7 @@ use std::{
 
 use crate::support::{Lab, Random, eventually, finish, read};
 
-fn rounds() -> usize {
+pub(crate) fn rounds() -> usize {
     env::var("DEDUP_KILL_ROUNDS").map_or(30, |rounds| rounds.parse().unwrap())
 }
 

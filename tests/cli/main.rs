@@ -15,6 +15,14 @@ mod support;
 mod lines;
 // Side by side with the shell script.
 mod script;
+// A part of a line is its key.
+mod keys;
+// Lines that end in NUL.
+mod null;
+// Made-up input.
+mod random;
+// What a run says about itself.
+mod figures;
 // Files that end in the middle of a line.
 mod mending;
 // Paths, links, pipes, refusals.

@@ -57,10 +57,6 @@ impl Index {
         &self.hasher
     }
 
-    pub(crate) fn reserve(&mut self, lines: usize) {
-        self.seen.reserve(lines);
-    }
-
     /// Remembers the lines of a chunk and appends those to `new` that were not there before.
     /// Returns how many those are.
     pub(crate) fn insert(&mut self, chunk: &Chunk, new: &mut Vec<u8>) -> u64 {
@@ -89,6 +85,16 @@ impl Index {
         }
         new.extend_from_slice(&chunk.bytes()[run]);
         count
+    }
+
+    /// Remembers the lines of a chunk.
+    pub(crate) fn remember_all(&mut self, chunk: &Chunk) {
+        for group in chunk.fingerprints().chunks(GROUP_LINES) {
+            self.seen.touch(group);
+            for fingerprint in group {
+                self.seen.insert(*fingerprint);
+            }
+        }
     }
 
     /// Remembers a key, given without its terminator.

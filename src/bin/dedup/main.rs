@@ -17,6 +17,7 @@
 //! - Lines are bytes and are compared as bytes, whatever the locale; nothing is trimmed. A last
 //!   line without newline counts and is written with one.
 //! - A file that ends in the middle of a line is mended on the next run; see [`plain`].
+//! - With `--key` a part of the line is marked, and decides; the whole line is written.
 //! - One `dedup` at a time works on a seen file and on an out file. The lock is advisory: a shell
 //!   script beside it does not see it.
 //!

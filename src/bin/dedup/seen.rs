@@ -143,18 +143,12 @@ impl Seen {
         let path = self.path.clone();
         let failed = move |source| Error::io("read", &path, source);
         let mut chunks = Chunks::read(file, preparation, failed)?;
-        let (mut new, mut estimated) = (Vec::new(), false);
         while let Some(chunk) = chunks.next()? {
             if chunk.end_completed() {
                 let line = chunk.bytes().strip_suffix(&[self.format.terminator]);
                 return Ok(line.map(Vec::from));
             }
-            if !estimated && !chunk.bytes().is_empty() {
-                estimated = true;
-                index.reserve(estimate(length - begin, chunk.bytes(), chunk.ends()));
-            }
-            index.insert(&chunk, &mut new);
-            new.clear();
+            index.remember_all(&chunk);
             chunks.recycle(chunk);
         }
         Ok(None)
@@ -200,16 +194,6 @@ impl Source for File {
     fn ready(&self) -> io::Result<bool> {
         Ok(true)
     }
-}
-
-/// A file whose first lines are short and whose others are long must not take more at once.
-const ESTIMATE_MAX: u128 = 16 << 20;
-
-/// How many lines the file has, if all are as long as the first ones. Only how often the index
-/// grows depends on it.
-fn estimate(length: u64, bytes: &[u8], ends: &[usize]) -> usize {
-    let lines = u128::from(length) * ends.len() as u128 / bytes.len().max(1) as u128;
-    usize::try_from(lines.min(ESTIMATE_MAX)).unwrap_or(0)
 }
 
 /// Looks at the path without making anything.

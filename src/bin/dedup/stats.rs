@@ -48,7 +48,7 @@ impl Summary {
             "without_key": counts.without_key,
             "bytes_read": counts.bytes_read,
             "bytes_written": counts.bytes_written,
-            "seconds": took.as_secs_f64(),
+            "seconds": (took.as_secs_f64() * 1e6).round() / 1e6,
             "peak_memory_bytes": peak_memory(),
         })
         .to_string()

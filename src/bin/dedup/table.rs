@@ -42,18 +42,6 @@ impl Table {
         }
     }
 
-    /// Makes room for so many more, so that it need not grow on the way.
-    pub(crate) fn reserve(&mut self, fingerprints: usize) {
-        // An eighth more than the mean: a segment gets more or less than its share.
-        let share = fingerprints / SEGMENTS;
-        for segment in &mut self.segments {
-            let wanted = (segment.taken + share + share / 8) / 3 * 4;
-            if wanted > segment.homes {
-                segment.grow(wanted.max(SEGMENT_SLOTS_MIN));
-            }
-        }
-    }
-
     /// Brings the places of many into the cache. Their waits for memory overlap, which those of
     /// [`Self::insert`] would not: each decides where the next has to look.
     pub(crate) fn touch(&self, fingerprints: &[Fingerprint]) {
@@ -165,10 +153,8 @@ mod tests {
         fn it_is_a_set(
             // Few values in each half, so that many collide in their place or in one half.
             given in prop::collection::vec((0_u64..40, 1_u64..40, any::<bool>()), 0..2_000),
-            reserved in 0_usize..5_000,
         ) {
             let (mut table, mut model) = (Table::new(), HashSet::new());
-            table.reserve(reserved);
             for (low, high, far) in given {
                 let fingerprint = [if far { u64::MAX - low } else { low }, high];
                 prop_assert_eq!(table.contains(fingerprint), model.contains(&fingerprint));
@@ -180,30 +166,20 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_at_most_32_bytes_each_and_room_that_was_made_is_enough() {
-        let spread = |number: u64| {
+    fn it_takes_at_most_32_bytes_each() {
+        let mut table = Table::new();
+        for number in 1..=300_000_u64 {
             let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            [number.wrapping_mul(0xbf58_476d_1ce4_e5b9), number >> 7]
-        };
-        let homes = |table: &Table| -> Vec<usize> {
-            let of_each = table.segments.iter().map(|segment| segment.homes);
-            of_each.collect()
-        };
-        let (mut grown, mut made) = (Table::new(), Table::new());
-        made.reserve(100_000);
-        let before = homes(&made);
-        for number in 0..100_000 {
-            assert!(grown.insert(spread(number)) && made.insert(spread(number)));
+            let spread = [number.wrapping_mul(0xbf58_476d_1ce4_e5b9), number >> 7];
+            assert!(table.insert(spread));
+            assert!(table.contains(spread));
         }
-        assert_eq!(homes(&made), before);
-        for table in [grown, made] {
-            let of_each = table
-                .segments
-                .iter()
-                .map(|segment| segment.slots.capacity());
-            let bytes = of_each.sum::<usize>() * size_of::<Fingerprint>();
-            let behind = SEGMENTS * BEHIND_HOMES * size_of::<Fingerprint>();
-            assert!(bytes <= 32 * 100_000 + behind, "{bytes}");
-        }
+        let of_each = table
+            .segments
+            .iter()
+            .map(|segment| segment.slots.capacity());
+        let bytes = of_each.sum::<usize>() * size_of::<Fingerprint>();
+        let behind = SEGMENTS * BEHIND_HOMES * size_of::<Fingerprint>();
+        assert!(bytes <= 32 * 300_000 + behind, "{bytes}");
     }
 }
