@@ -37,6 +37,7 @@ mod restarts;
 mod restore;
 mod scripted;
 mod shutdown;
+mod stalled;
 mod stops;
 mod support;
 mod takeovers;

@@ -7,6 +7,7 @@ pub(super) mod files;
 mod forget;
 mod high_water;
 mod inspect;
+mod journal;
 pub(super) mod open;
 mod stamp;
 mod state;
@@ -19,6 +20,7 @@ pub use self::engine::Engine;
 pub(super) use self::engine::{Failure, Log, Record, guarded};
 use self::high_water::HighWater;
 pub use self::inspect::{Inspection, PartitionState};
+use self::journal::Journal;
 use self::stamp::Stamp;
 use self::state::State;
 use super::index::Index;
@@ -42,6 +44,8 @@ pub(super) const UNIT_BYTES_MAX: usize = 116 << 10;
 pub struct DirectoryStore<E> {
     // Fields are dropped in this order: the log must be closed before the lock is let go.
     state: Mutex<State<E>>,
+    /// Never taken before `state`, so that nobody who writes it waits for a sync.
+    journal: Mutex<Journal>,
     index: Index,
     claims: Claims,
     paths: Paths,
@@ -53,6 +57,7 @@ struct Paths {
     directory: PathBuf,
     stamp: PathBuf,
     high_water: PathBuf,
+    journal: PathBuf,
     lock: PathBuf,
     log: PathBuf,
     /// The log's own file, or the log itself.
@@ -66,6 +71,7 @@ impl Paths {
             directory: directory.to_owned(),
             stamp: directory.join("stamp"),
             high_water: directory.join("high-water"),
+            journal: directory.join("journal"),
             lock: directory.join("lock"),
             data: match E::DATA {
                 "" => log.clone(),
@@ -84,6 +90,10 @@ impl<E: Engine> DirectoryStore<E> {
 
     fn state(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn journal_lock(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn place(&self) -> String {
@@ -168,6 +178,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
                 stamp.write(&self.paths.stamp)?;
                 state.stamp = stamp;
             }
+            self.journal_lock().begin(id);
             Ok(lease)
         })
     }
@@ -214,6 +225,15 @@ impl<E: Engine> Store for DirectoryStore<E> {
         self.state().partitions.gaps(id)
     }
 
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        // Without a durability a dead process may lose more anyway.
+        self.durability != Durability::None && self.journal_lock().write(unit)
+    }
+
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        self.journal_lock().may_lack(id)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.poison.is_none() {
@@ -234,6 +254,10 @@ impl<E: Engine> Store for DirectoryStore<E> {
         // Only now: a mark that a crash could still undo suppresses nothing.
         for unit in units {
             self.index.insert(unit);
+        }
+        let mut journal = self.journal_lock();
+        for unit in units {
+            journal.logged(unit.id, unit.next);
         }
         Ok(())
     }

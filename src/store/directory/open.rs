@@ -5,8 +5,8 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use super::{
-    DirectoryStore, Durability, Engine, HighWater, Index, Log, Mutex, Partitions, Path, Paths,
-    Stamp, State, StoreError, files, format, high_water, stamp,
+    DirectoryStore, Durability, Engine, HighWater, Index, Journal, Log, Mutex, Partitions, Path,
+    Paths, Stamp, State, StoreError, files, format, high_water, journal, stamp,
 };
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::Claims;
@@ -91,7 +91,8 @@ pub(super) fn open_locked<E: Engine>(
     let index = Index::default();
     read_log(&log, &paths, &mut partitions, &mut marks, &index)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
-    Ok(DirectoryStore {
+    let (journal, left) = Journal::open(&paths.journal)?;
+    let store = DirectoryStore {
         state: Mutex::new(State {
             log,
             stamp,
@@ -100,12 +101,15 @@ pub(super) fn open_locked<E: Engine>(
             partitions,
             poison: None,
         }),
+        journal: Mutex::new(journal),
         index,
         claims: Claims::default(),
         paths,
         durability,
         _lock: lock,
-    })
+    };
+    journal::take_over(&store, left)?;
+    Ok(store)
 }
 
 /// A directory without a stamp may hold nothing but what an unfinished creation leaves behind.

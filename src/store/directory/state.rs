@@ -77,10 +77,12 @@ impl<E: Engine> State<E> {
     ) -> Result<(), StoreError> {
         let mut places = Vec::with_capacity(units.len());
         for unit in units {
-            let logged = self.logged(unit)?;
-            let key = format::log_key(unit.id, logged.place);
-            self.log.insert(key.as_ref(), format::encode(&logged))?;
-            places.push(logged.place);
+            let place = self.partitions.place_of(unit)?;
+            let last = self.partitions.get(unit.id).map(|last| last.place.step);
+            let key = format::log_key(unit.id, place);
+            let value = format::encode_unit(place, last.unwrap_or(0), unit);
+            self.log.insert(key.as_ref(), value)?;
+            places.push(place);
         }
         self.log.harden()?;
         for (unit, place) in units.iter().zip(places) {
@@ -93,15 +95,5 @@ impl<E: Engine> State<E> {
             self.partitions.advance(unit)?;
         }
         Ok(())
-    }
-
-    /// A checked unit as the log will hold it.
-    fn logged(&self, unit: &CommitUnit) -> Result<Logged, StoreError> {
-        let last = self.partitions.get(unit.id).map(|last| last.place.step);
-        Ok(Logged {
-            place: self.partitions.place_of(unit)?,
-            previous_step: last.unwrap_or(0),
-            unit: unit.clone(),
-        })
     }
 }

@@ -7,6 +7,7 @@
 mod copying;
 mod damage;
 mod forget;
+mod journal;
 mod late;
 mod refusals;
 mod reopen;
