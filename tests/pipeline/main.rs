@@ -38,6 +38,7 @@ mod restore;
 mod retention;
 mod scripted;
 mod shutdown;
+mod stalled;
 mod stops;
 mod support;
 mod takeovers;

@@ -8,6 +8,7 @@ pub(super) mod files;
 mod forget;
 mod high_water;
 mod inspect;
+mod journal;
 pub(super) mod open;
 mod read;
 mod stamp;
@@ -21,6 +22,7 @@ pub use self::engine::Engine;
 pub(super) use self::engine::{Failure, Log, Record, guarded};
 use self::high_water::HighWater;
 pub use self::inspect::{Inspection, PartitionState};
+use self::journal::Journal;
 use self::stamp::Stamp;
 use self::state::State;
 use super::index::{Bounds, Covered, Index};
@@ -45,6 +47,8 @@ pub(super) const UNIT_BYTES_MAX: usize = 116 << 10;
 pub struct DirectoryStore<E: Engine> {
     // Fields are dropped in this order: the log must be closed before the lock is let go.
     state: Mutex<State<E>>,
+    /// Never taken before `state`, so that nobody who writes it waits for a sync.
+    journal: Mutex<Journal>,
     index: Index,
     claims: Claims,
     paths: Paths,
@@ -58,6 +62,7 @@ struct Paths {
     high_water: PathBuf,
     /// What can be made anew from the log.
     index: PathBuf,
+    journal: PathBuf,
     lock: PathBuf,
     log: PathBuf,
     /// The log's own file, or the log itself.
@@ -72,6 +77,7 @@ impl Paths {
             stamp: directory.join("stamp"),
             high_water: directory.join("high-water"),
             index: directory.join("index"),
+            journal: directory.join("journal"),
             lock: directory.join("lock"),
             data: match E::DATA {
                 "" => log.clone(),
@@ -96,6 +102,10 @@ impl<E: Engine> DirectoryStore<E> {
     pub(super) fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         self.state().clock = clock;
         self
+    }
+
+    fn journal_lock(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn place(&self) -> String {
@@ -189,6 +199,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
                 stamp.write(&self.paths.stamp)?;
                 state.stamp = stamp;
             }
+            self.journal_lock().begin(id);
             Ok(lease)
         })
     }
@@ -243,6 +254,15 @@ impl<E: Engine> Store for DirectoryStore<E> {
         Some(self)
     }
 
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        // Without a durability a dead process may lose more anyway.
+        self.durability != Durability::None && self.journal_lock().write(unit)
+    }
+
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        self.journal_lock().may_lack(id)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.poison.is_none() {
@@ -265,6 +285,11 @@ impl<E: Engine> Store for DirectoryStore<E> {
         for unit in units {
             self.index.insert(unit);
         }
+        let mut journal = self.journal_lock();
+        for unit in units {
+            journal.logged(unit.id, unit.next);
+        }
+        drop(journal);
         if self.index.is_full() {
             // What is committed stays, whatever becomes of this.
             self.write(&mut state, |state| self.seal(state))?;

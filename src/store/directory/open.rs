@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::read::Reading;
 use super::{
-    Bounds, DirectoryStore, Durability, Engine, HighWater, Index, Log, Mutex, Partitions, Path,
-    Paths, Stamp, State, StoreError, files, high_water, stamp,
+    Bounds, DirectoryStore, Durability, Engine, HighWater, Index, Journal, Log, Mutex, Partitions,
+    Path, Paths, Stamp, State, StoreError, files, high_water, journal, stamp,
 };
 use crate::clock::SystemClock;
 use crate::record::TopicPartition;
@@ -93,7 +93,8 @@ pub(super) fn open_locked<E: Engine>(
     let reading = Reading::new(&log, &paths, &mut partitions, &mut marks, &index);
     reading.read(&covered)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
-    Ok(DirectoryStore {
+    let (journal, left) = Journal::open(&paths.journal)?;
+    let store = DirectoryStore {
         state: Mutex::new(State {
             log,
             stamp,
@@ -104,12 +105,15 @@ pub(super) fn open_locked<E: Engine>(
             clock: Arc::new(SystemClock::new()),
             oldest: HashMap::new(),
         }),
+        journal: Mutex::new(journal),
         index,
         claims: Claims::default(),
         paths,
         durability,
         _lock: lock,
-    })
+    };
+    journal::take_over(&store, left)?;
+    Ok(store)
 }
 
 /// A directory without a stamp may hold nothing but what an unfinished creation leaves behind.
