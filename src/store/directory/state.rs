@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::store::format::Logged;
 use crate::store::front::Aged;
 use crate::store::partitions::Partitions;
-use crate::store::tail::{Moment, Tail};
+use crate::store::tail::Moment;
 use crate::store::{CommitUnit, PartitionId, Place, StoreError};
 
 pub(super) struct State<E> {
