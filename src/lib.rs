@@ -32,6 +32,8 @@ pub use pipeline::{Claimed, Counts, Mismatch, Ordering, Pull, Report, Restore, R
 pub use record::{Coordinates, Headers, NextOffset, Record, TopicPartition};
 pub use retention::{AtCap, Held, Retention, Sweeper, Swept};
 pub use retry::RetryPolicy;
+#[cfg(feature = "testkit")]
+pub use source::kafka::read_and_drop;
 pub use source::{ClientConfig, SourceError};
 #[cfg(feature = "postgres")]
 pub use store::{SqlEffects, SqlError};

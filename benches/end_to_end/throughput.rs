@@ -96,7 +96,7 @@ fn cpu() -> Outcome<Duration> {
 #[cfg(feature = "testkit")]
 fn alone(topic: &Topic) -> Outcome<Duration> {
     let records = topic.records as u64;
-    let read = idempotent_consumer::testkit::read_and_drop;
+    let read = idempotent_consumer::read_and_drop;
     Ok(read(
         &topic.fresh_group(),
         &[&topic.name],

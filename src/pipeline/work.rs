@@ -55,14 +55,14 @@ impl Work {
     }
 }
 
-/// What is to be done about it.
+/// What is to be done about it. Moved about for every record, so that what is rare is boxed.
 pub(super) enum Errand {
     /// It is to be handled.
     Handle,
     /// A copy that counts as done already, to be shown with what its first one recorded.
     Show(Option<Vec<u8>>),
     /// It cannot be handled, for this reason: it goes to the dead letters.
-    Bury(Reason, Error),
+    Bury(Reason, Box<Error>),
 }
 
 /// What came of it.
@@ -85,7 +85,7 @@ pub(super) enum Outcome {
     /// It was not handled: the partition is given up, or nobody handles any more.
     Released,
     /// It cannot be handled, and this ends the consumer.
-    Failed(Error),
+    Failed(Box<Error>),
 }
 
 /// What the futures of a lane need of it.

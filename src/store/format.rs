@@ -1,9 +1,11 @@
 //! The bytes of a commit record, version 2; version 1 is read. The layout is in docs/design.md.
 
 mod bytes;
+mod key;
 mod tail;
 
 use self::bytes::{Reader, push_varint, unzigzag, varint_bytes, zigzag};
+pub(super) use self::key::{log_key, log_key_behind, parse_log_key};
 use self::tail::{TAIL_BYTES_MAX, read_tail, tail_numbers};
 use super::tail::Tail;
 use super::{Anchor, CommitUnit, Entry, Gap, Gaps, PartitionId, Place};
@@ -41,51 +43,6 @@ pub(super) struct Logged {
     pub(super) tail: Option<Tail>,
 }
 
-/// A key of the log: units of a partition lie together, in the order of their places. Twelve bytes
-/// for a unit that moves the head, and its step behind them for one that does not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LogKey([u8; 16], usize);
-
-impl AsRef<[u8]> for LogKey {
-    fn as_ref(&self) -> &[u8] {
-        self.0.get(..self.1).unwrap_or(&self.0)
-    }
-}
-
-pub(super) fn log_key(id: PartitionId, place: Place) -> LogKey {
-    let mut key = [0; 16];
-    key[..4].copy_from_slice(&id.0.to_be_bytes());
-    key[4..12].copy_from_slice(&place.next.get().to_be_bytes());
-    key[12..].copy_from_slice(&place.step.to_be_bytes());
-    LogKey(key, if place.step == 0 { 12 } else { 16 })
-}
-
-/// The lowest key behind a place.
-pub(super) fn log_key_behind(id: PartitionId, place: Place) -> LogKey {
-    let behind = match place.step.checked_add(1) {
-        Some(step) => Place { step, ..place },
-        None => Place {
-            next: NextOffset::after(place.next.get()),
-            step: 0,
-        },
-    };
-    log_key(id, behind)
-}
-
-/// What a log key names, `None` for one that this crate never wrote.
-pub(super) fn parse_log_key(key: &[u8]) -> Option<(PartitionId, Place)> {
-    let mut key = Reader::new(key);
-    let id = u32::from_be_bytes(key.array()?);
-    let next = NextOffset::new(i64::from_be_bytes(key.array()?))?;
-    let step = if key.is_empty() {
-        0
-    } else {
-        Some(u32::from_be_bytes(key.array()?)).filter(|step| *step > 0)?
-    };
-    key.is_empty()
-        .then_some((PartitionId(id), Place { next, step }))
-}
-
 /// How long a unit is at most when it is written.
 pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
     let mut last = unit.previous.get();
@@ -108,7 +65,7 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
         logged.place,
         logged.previous_step,
         &logged.unit,
-        logged.tail.as_ref(),
+        logged.tail,
     )
 }
 
@@ -117,7 +74,7 @@ pub(super) fn encode_unit(
     place: Place,
     previous_step: u32,
     unit: &CommitUnit,
-    tail: Option<&Tail>,
+    tail: Option<Tail>,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(encoded_bytes(unit));
     let anchor = unit.anchor.unwrap_or(Anchor {

@@ -280,7 +280,7 @@ impl<E: 'static, H: Handler<E>> Batches<'_, H, E> {
                 self.finished(lane, work, Outcome::Shown, 0)
             }
             Errand::Bury(reason, error) => {
-                let (reason, error) = (*reason, std::mem::replace(error, Error::Panicked));
+                let (reason, error) = (*reason, std::mem::replace(&mut **error, Error::Panicked));
                 let burying = bury(&self.context, &work, reason, error, 1);
                 let outcome = self.driver.runtime.block_on(burying);
                 self.finished(lane, work, outcome, 0)

@@ -47,17 +47,28 @@ pub(crate) enum Attempt {
 pub(super) async fn see_through<W: Worker>(
     worker: &W,
     context: &Context,
+    work: Work,
+    permit: Option<Permit>,
+) -> Finished {
+    see_on(worker, context, work, permit, None).await
+}
+
+/// As `see_through`, where the first attempt may have been made.
+pub(super) async fn see_on<W: Worker>(
+    worker: &W,
+    context: &Context,
     mut work: Work,
     permit: Option<Permit>,
+    first: Option<Attempt>,
 ) -> Finished {
     let (mut retried, mut unclear) = (0, false);
     let outcome = match &mut work.errand {
         Errand::Handle => {
             let attempts = (&mut retried, &mut unclear);
-            handle(worker, context, &work, permit, attempts).await
+            handle(worker, context, &work, (permit, first), attempts).await
         }
         Errand::Bury(reason, error) => {
-            let (reason, error) = (*reason, std::mem::replace(error, Error::Panicked));
+            let (reason, error) = (*reason, std::mem::replace(&mut **error, Error::Panicked));
             bury(context, &work, reason, error, 1).await
         }
         Errand::Show(result) => {
@@ -82,7 +93,7 @@ async fn handle<W: Worker>(
     worker: &W,
     context: &Context,
     work: &Work,
-    mut permit: Option<Permit>,
+    (mut permit, mut first): (Option<Permit>, Option<Attempt>),
     (retried, unclear): (&mut u64, &mut bool),
 ) -> Outcome {
     let retry = &context.settings.retry;
@@ -90,7 +101,9 @@ async fn handle<W: Worker>(
     let mut pauses = None;
     let mut attempt = 1;
     loop {
-        let tried = {
+        let tried = if let Some(first) = first.take() {
+            first
+        } else {
             // For the attempt alone: a record that waits for its next one keeps nobody else waiting.
             let permit = match permit.take() {
                 Some(permit) => Some(permit),
@@ -225,7 +238,7 @@ pub(super) async fn bury(
     attempts: u32,
 ) -> Outcome {
     let (Some(letterbox), Some(record)) = (&context.settings.letterbox, work.record()) else {
-        return Outcome::Failed(error);
+        return Outcome::Failed(Box::new(error));
     };
     let text = match &error {
         Error::Handler { source, .. } => source.to_string(),
@@ -243,7 +256,7 @@ pub(super) async fn bury(
         }
         Err(letter) => {
             tracing::error!(%error, "a record that cannot be handled has no dead letter either");
-            Outcome::Failed(letter.into())
+            Outcome::Failed(Box::new(letter.into()))
         }
     }
 }

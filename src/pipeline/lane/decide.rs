@@ -89,7 +89,7 @@ impl Lane {
                     Copied::ToShow(result) => Errand::Show(result),
                     Copied::ToBury(error) => {
                         self.take_in(&candidate);
-                        Errand::Bury(Reason::Mismatch, error)
+                        Errand::Bury(Reason::Mismatch, Box::new(error))
                     }
                 };
                 let work = self.work(index, candidate, decision, errand);

@@ -88,7 +88,7 @@ impl Lane {
                 Some(Step::Work(work))
             }
             Copied::ToBury(error) => {
-                work.errand = Errand::Bury(Reason::Mismatch, error);
+                work.errand = Errand::Bury(Reason::Mismatch, Box::new(error));
                 work.decision = decision;
                 Some(Step::Work(work))
             }
@@ -115,7 +115,7 @@ impl Lane {
                     return Err(error);
                 }
                 self.take_in(&candidate);
-                let errand = Errand::Bury(Reason::MissingKey, error);
+                let errand = Errand::Bury(Reason::MissingKey, Box::new(error));
                 let work = self.work(index, candidate, Decision::MissingKey, errand);
                 self.advance(&candidate);
                 Ok(work.map_or(Step::Stopped, Step::Work))

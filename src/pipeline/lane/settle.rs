@@ -31,7 +31,7 @@ impl Lane {
             Outcome::Failed(error) => {
                 self.unclear |= unclear;
                 self.release(&work);
-                Err(error)
+                Err(*error)
             }
         }
     }
@@ -49,7 +49,11 @@ impl Lane {
     }
 
     /// The effect has happened.
-    fn done(&mut self, work: &Work, recorded: Recorded) -> Result<(), Error> {
+    pub(in crate::pipeline) fn done(
+        &mut self,
+        work: &Work,
+        recorded: Recorded,
+    ) -> Result<(), Error> {
         let fill = self.ledger.done_fill(&work.candidate, recorded)?;
         self.settled(&work.candidate);
         self.counts.add(work.decision);

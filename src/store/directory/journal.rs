@@ -61,8 +61,9 @@ fn slot<T: Default + Clone>(list: &mut Vec<T>, id: PartitionId) -> Option<&mut T
 }
 
 impl Journal {
-    /// Opens the file, or makes an empty one, and reads what a dead process left in it.
-    pub(super) fn open(path: &Path) -> Result<(Self, Vec<CommitUnit>), StoreError> {
+    /// Opens the file, or makes an empty one, and reads what a dead process left in it. `unused` says
+    /// that no partition of the store was ever leased.
+    pub(super) fn open(path: &Path, unused: bool) -> Result<(Self, Vec<CommitUnit>), StoreError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -86,7 +87,7 @@ impl Journal {
             current: 0,
             logged: Vec::new(),
             leases: Vec::new(),
-            other_boot: !written || boot() != Some(head),
+            other_boot: !unused && (!written || boot() != Some(head)),
             frame: Vec::new(),
         };
         Ok((journal, left))

@@ -285,12 +285,11 @@ impl<E: Engine> Store for DirectoryStore<E> {
         for unit in units {
             self.index.insert(unit);
         }
-        {
-            let mut journal = self.journal_lock();
-            for unit in units {
-                journal.logged(unit.id, unit.next);
-            }
+        let mut journal = self.journal_lock();
+        for unit in units {
+            journal.logged(unit.id, unit.next);
         }
+        drop(journal);
         if self.index.is_full() {
             // What is committed stays, whatever becomes of this.
             self.write(&mut state, |state| self.seal(state))?;

@@ -93,7 +93,7 @@ pub(super) fn open_locked<E: Engine>(
     let reading = Reading::new(&log, &paths, &mut partitions, &mut marks, &index);
     reading.read(&covered)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
-    let (journal, left) = Journal::open(&paths.journal)?;
+    let (journal, left) = Journal::open(&paths.journal, stamp.partitions.is_empty())?;
     let store = DirectoryStore {
         state: Mutex::new(State {
             log,
@@ -125,6 +125,7 @@ fn refuse_foreign(paths: &Paths) -> Result<(), StoreError> {
         &new,
         &paths.lock,
         &paths.high_water,
+        &paths.journal,
         &paths.log,
     ];
     if paths.stamp.exists() {

@@ -93,9 +93,10 @@ impl<E: Engine> State<E> {
         for unit in units {
             let place = self.partitions.place_of(unit)?;
             let tail = self.partitions.tail_of(unit, now);
+            let place = self.partitions.place_of(unit)?;
             let last = self.partitions.get(unit.id).map(|last| last.place.step);
             let key = format::log_key(unit.id, place);
-            let value = format::encode_unit(place, last.unwrap_or(0), unit, Some(&tail));
+            let value = format::encode_unit(place, last.unwrap_or(0), unit, Some(tail));
             places.push((place, tail, value.len() as u64));
             self.log.insert(key.as_ref(), value)?;
         }
