@@ -215,6 +215,12 @@ impl Index {
         }
     }
 
+    /// Whether nothing is left to be sealed or merged.
+    #[cfg(test)]
+    pub(in crate::store) fn is_settled(&self) -> bool {
+        self.sealer.is_idle() && self.sealer.current.get().frozen.is_none()
+    }
+
     fn start(&self) -> Result<(), StoreError> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use redb::ReadableTable as _;
 
 use super::log::{RECORDS, Redb};
-use super::{Durability, RedbStore, StoreError};
+use super::{Bounds, Durability, RedbStore, StoreError};
 use crate::store::directory::{Copied, DirectoryStore, Engine, Log as _};
 
 pub(in crate::store) type Kept = RedbStore;
@@ -27,6 +27,20 @@ pub(in crate::store) fn pages(len: u64) -> impl Iterator<Item = u64> {
 
 pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept, StoreError> {
     RedbStore::options().durability(durability).open(path)
+}
+
+/// With so small bounds that keys are sealed and merged all the time.
+pub(in crate::store) fn open_small(
+    path: &Path,
+    durability: Durability,
+) -> Result<Kept, StoreError> {
+    let mut options = RedbStore::options().durability(durability);
+    options.bounds = Bounds {
+        active_keys: 50,
+        closing_keys: 1,
+        shard_keys: 40,
+    };
+    options.open(path)
 }
 
 pub(in crate::store) fn copy_from<E: Engine>(

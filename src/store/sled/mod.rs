@@ -73,7 +73,8 @@ impl SledOptions {
 
     /// Opens the store at `directory`, or makes a new one where there is nothing.
     ///
-    /// Reads every record once: some seconds for ten million keys, with progress in the log.
+    /// Reads the filters of what is sealed, and the records that are not: about a second for a hundred
+    /// million keys after a close in order. Where it takes longer, progress is logged.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::OtherEngine`],

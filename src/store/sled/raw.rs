@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::log::{SEGMENT_BYTES, Sled};
-use super::{Durability, SledStore, StoreError};
+use super::{Bounds, Durability, SledStore, StoreError};
 use crate::store::directory::Log as _;
 #[cfg(feature = "redb")]
 use crate::store::directory::{Copied, DirectoryStore, Engine};
@@ -25,6 +25,20 @@ pub(in crate::store) fn pages(_len: u64) -> impl Iterator<Item = u64> {
 
 pub(in crate::store) fn open(path: &Path, durability: Durability) -> Result<Kept, StoreError> {
     SledStore::options().durability(durability).open(path)
+}
+
+/// With so small bounds that keys are sealed and merged all the time.
+pub(in crate::store) fn open_small(
+    path: &Path,
+    durability: Durability,
+) -> Result<Kept, StoreError> {
+    let mut options = SledStore::options().durability(durability);
+    options.bounds = Bounds {
+        active_keys: 50,
+        closing_keys: 1,
+        shard_keys: 40,
+    };
+    options.open(path)
 }
 
 #[cfg(feature = "redb")]

@@ -1,4 +1,6 @@
-use crate::store::redb::raw::{DURABILITIES, Kept, Raw, copy_from, header, open, pages};
+use crate::store::redb::raw::{
+    DURABILITIES, Kept, Raw, copy_from, header, open, open_small, pages,
+};
 #[cfg(feature = "sled")]
 use crate::store::sled::raw as other;
 

@@ -126,8 +126,7 @@ impl<'a> Pair<'a> {
 
     /// Waits until nothing is left to be sealed or merged.
     fn settle(&self) {
-        self.index.wait_for_room();
-        while !self.index.sealer.is_idle() {
+        while !self.index.is_settled() {
             std::thread::yield_now();
         }
         self.index.check().unwrap();

@@ -13,12 +13,13 @@ mod late;
 mod refusals;
 mod reopen;
 mod tampered;
+mod tiers;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{DURABILITIES, Kept, Raw, header, open, pages};
+use super::{DURABILITIES, Kept, Raw, header, open, open_small, pages};
 use crate::key::{Fingerprint, HashKey};
 use crate::record::TopicPartition;
 use crate::store::contract::unit;
