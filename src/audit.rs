@@ -13,6 +13,7 @@ pub(crate) use self::letters::{LETTERS_DEFAULTS, PRODUCERS_FORCED};
 pub(crate) use self::producer::Settings;
 pub use self::producer::{Client, producer};
 pub use self::secret::is_secret;
+use crate::source::ClientConfig;
 
 pub(crate) struct Rule {
     /// The setting and its aliases.
@@ -145,6 +146,18 @@ pub(crate) const CONSUMER_DEFAULTS: &[(&[&str], &str)] = &[
     ),
     (&["fetch.queue.backoff.ms"], "10"),
 ];
+
+/// Sets what a consumer needs, and what the user left out.
+pub(crate) fn complete_consumer(config: &mut ClientConfig) {
+    for (setting, value) in CONSUMER_FORCED {
+        config.set(*setting, *value);
+    }
+    for (names, value) in CONSUMER_DEFAULTS {
+        if let (true, [name, ..]) = (names.iter().all(|name| config.get(name).is_none()), names) {
+            config.set(*name, *value);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use idempotent_consumer::key;
 use idempotent_consumer::store::{Durability, MemoryStore, SledStore, Store};
-use idempotent_consumer::{Delivery, EffectStore, Effects, IdempotentConsumer};
+use idempotent_consumer::{Delivery, EffectStore, Effects, Error, IdempotentConsumer, Report};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::RUN_LIMIT;
@@ -41,14 +42,25 @@ async fn run(topic: &Topic, store: impl EffectStore<Effects = Effects>) -> Outco
     };
     let shutdown = CancellationToken::new();
     let consuming = tokio::spawn(consumer.run(handler, shutdown.clone()));
+    finish(topic, &*store, &begun, consuming, &shutdown).await
+}
+
+/// Waits until all is durable and ends the consumer; says how long it took from `begun` on.
+pub(crate) async fn finish(
+    topic: &Topic,
+    store: &impl Store,
+    begun: &OnceLock<Instant>,
+    consuming: JoinHandle<Result<Report, Error>>,
+    shutdown: &CancellationToken,
+) -> Outcome<Duration> {
     let limit = Instant::now() + RUN_LIMIT;
-    while durable(&store) < topic.records && !consuming.is_finished() && Instant::now() < limit {
+    while durable(store) < topic.records && !consuming.is_finished() && Instant::now() < limit {
         tokio::time::sleep(LOOK_EVERY).await;
     }
     let ended = Instant::now();
     shutdown.cancel();
     let report = consuming.await??;
-    if usize::try_from(report.counts.new) != Ok(topic.records) {
+    if usize::try_from(report.counts.new) != Ok(topic.keys) {
         return Err(format!("{} records were handled: {report:?}", report.counts.new).into());
     }
     let begun = begun.get().ok_or("nothing was handled")?;

@@ -1,6 +1,7 @@
 //! What can be chosen of a consumer, and what of it is refused.
 
 mod findings;
+mod limits;
 mod retention;
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::handler::Delivery;
 use crate::key::{MissingKey, Recipe, Scope};
 use crate::pipeline::{
     AssignmentHook, CONCURRENCY_DEFAULT, CopyHook, Mismatch, Ordering, Restore, RestoreHook,
-    RestoreProgress, Settings, UNCOMMITTED_RECORDS_MAX,
+    RestoreProgress, Settings,
 };
 use crate::record::TopicPartition;
 use crate::retention::Retention;
@@ -50,7 +51,8 @@ pub struct Builder {
     replay_from: Vec<String>,
     ordering: Ordering,
     concurrency_max: Option<usize>,
-    uncommitted_records_max: usize,
+    uncommitted_records_max: Option<usize>,
+    unsynced_records_max: Option<usize>,
     commit_within: Option<Duration>,
     offset_interval: Duration,
     drain_limit: Option<Duration>,
@@ -75,7 +77,8 @@ impl Builder {
             replay_from: Vec::new(),
             ordering: Ordering::default(),
             concurrency_max: None,
-            uncommitted_records_max: UNCOMMITTED_RECORDS_MAX,
+            uncommitted_records_max: None,
+            unsynced_records_max: None,
             commit_within: None,
             offset_interval: Duration::from_secs(1),
             drain_limit: None,
@@ -213,15 +216,6 @@ impl Builder {
         self
     }
 
-    /// How many effects of one partition a crash may repeat: from 1 to 1,000, which is the
-    /// default. At 1 the mark of a record is durable before the next record's effect. It bounds
-    /// how many of them are handled at once, too, whatever
-    /// [`max_concurrency`](Self::max_concurrency) says.
-    pub fn uncommitted_records_max(mut self, records: usize) -> Self {
-        self.uncommitted_records_max = records;
-        self
-    }
-
     /// How long after an effect its mark is durable at the latest, given a device that syncs in
     /// half that time. 10 ms by default; 100 ms where each commit is a
     /// [transaction](crate::Transactional), which costs the brokers several writes, or one of the
@@ -255,19 +249,12 @@ impl Builder {
         let access = Arc::clone(&store).access();
         let mut findings = self.findings(access.outlet.as_deref(), access.transacts());
         findings.extend(self.retention_findings(store.retaining().is_some()));
+        let limits = self.limits();
         let (true, Some(recipe)) = (findings.is_empty(), self.recipe) else {
             return Err(audit::Refused(findings).into());
         };
         let mut config = self.config;
-        for (setting, value) in audit::CONSUMER_FORCED {
-            config.set(*setting, *value);
-        }
-        for (names, value) in audit::CONSUMER_DEFAULTS {
-            if let (true, [name, ..]) = (names.iter().all(|name| config.get(name).is_none()), names)
-            {
-                config.set(*name, *value);
-            }
-        }
+        audit::complete_consumer(&mut config);
         let owner = Owner {
             // Refused above where it is missing.
             group: config.get("group.id").unwrap_or_default().to_owned(),
@@ -298,7 +285,8 @@ impl Builder {
                 Ordering::Partition => None,
                 Ordering::Key | Ordering::Unordered => Some(CONCURRENCY_DEFAULT),
             }),
-            uncommitted_records_max: self.uncommitted_records_max,
+            uncommitted_records_max: limits.uncommitted,
+            unsynced_records_max: limits.unsynced,
             commit_linger: commit_within / 2,
             offset_interval: self.offset_interval,
             offsets_sent: access.outlet.is_some(),

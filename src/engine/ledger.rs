@@ -233,7 +233,7 @@ impl Ledger {
 
     pub(super) fn call(&self, fill: Fill) {
         let Some(wake) = &self.wake else { return };
-        if fill.is_full() {
+        if fill.filled {
             wake.urge();
         } else if fill.first {
             wake.stir();
@@ -247,9 +247,16 @@ impl Ledger {
         }
     }
 
-    /// Waits until so few effects have no durable mark.
-    pub(crate) fn wait_uncommitted(&self, limit: usize, patience: Duration) -> Wait {
-        self.open.wait_uncommitted(limit, patience)
+    /// Waits until so few effects would be repeated after a death of the process, and so few have no
+    /// durable mark.
+    pub(crate) fn wait_safe(&self, at_risk: usize, uncommitted: usize, patience: Duration) -> Wait {
+        self.open.wait_safe(at_risk, uncommitted, patience)
+    }
+
+    /// Has the store keep what is not committed, and says how many effects a death of the process
+    /// would repeat now.
+    pub(crate) fn journal(&self) -> usize {
+        self.open.journal(self.engine.store())
     }
 
     /// Effects whose marks are not durable yet.

@@ -231,7 +231,7 @@ impl Engine {
         };
         let (mut units, mut owners) = (Vec::new(), Vec::new());
         for open in open {
-            if let Some((unit, effects)) = open.take() {
+            if let Some((unit, effects)) = open.take(&*shared.store) {
                 units.push(unit);
                 owners.push((open, effects));
             }
@@ -270,9 +270,8 @@ impl Engine {
         }
         let mut committed = Vec::with_capacity(units.len());
         for ((open, effects), unit) in owners.iter().zip(&units) {
-            for entry in &unit.entries {
-                shared.claims().release(&entry.fingerprint, open.holder());
-            }
+            let keys = unit.entries.iter().map(|entry| &entry.fingerprint);
+            shared.claims().release_all(keys, open.holder());
             open.hardened(*effects);
             committed.push(Committed {
                 partition: open.partition().clone(),

@@ -3,7 +3,9 @@
 
 #[cfg(feature = "postgres")]
 mod back;
+mod end;
 mod fill;
+mod journal;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -17,13 +19,14 @@ use tokio::sync::Notify;
 pub(super) use self::back::Before;
 pub(crate) use self::fill::Fill;
 pub(super) use self::fill::entry_bytes;
-use self::fill::{GAP_BYTES, OWN_UNIT_BYTES_MAX};
+use self::fill::is_due;
+use self::journal::Kept;
 pub(crate) use self::wait::Wait;
-use super::settle::Settle;
+use super::Wake;
 use crate::key::Fingerprint;
 use crate::outbox::Outgoing;
 use crate::record::{NextOffset, TopicPartition};
-use crate::store::{Anchor, CommitUnit, Entry, Gaps, HolderId, Lease, PartitionId};
+use crate::store::{Anchor, CommitUnit, Entry, Gaps, HolderId, Lease, PartitionId, Store};
 
 /// A record that is under way.
 #[derive(Clone, Debug)]
@@ -34,6 +37,7 @@ struct Held {
 }
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct Inner {
     previous: NextOffset,
     next: NextOffset,
@@ -57,8 +61,11 @@ struct Inner {
     uncommitted: usize,
     /// Effects in this unit, of those.
     open: usize,
+    kept: Kept,
     /// A unit is being written.
     writing: bool,
+    /// Its worker waits for this one to be taken.
+    crowded: bool,
     /// Nothing of this lease is committed any more.
     closed: bool,
 }
@@ -123,7 +130,9 @@ impl OpenUnit {
             moved_at: None,
             uncommitted: 0,
             open: 0,
+            kept: Kept::new(lease.head.map(|head| head.next)),
             writing: false,
+            crowded: false,
             closed: false,
         };
         Self {
@@ -166,16 +175,6 @@ impl OpenUnit {
         inner.next = start;
     }
 
-    /// Whether there is room for a record; an empty unit has room for any.
-    pub(super) fn has_room(&self, record: &Settle) -> bool {
-        let inner = self.inner();
-        // Positions may take up to eight bytes more than is counted for them.
-        let positions = 8 * (inner.entries.len() + 1);
-        let gaps = GAP_BYTES * (inner.held.len() + inner.gaps.iter().len());
-        let all = inner.bytes + positions + gaps + record.bytes_max();
-        inner.bytes == 0 || all <= OWN_UNIT_BYTES_MAX
-    }
-
     /// A record is under way: what lies behind it may be settled first. All below has been read.
     pub(super) fn hold(&self, offset: i64, key: Option<Fingerprint>) {
         let mut inner = self.inner();
@@ -202,9 +201,12 @@ impl OpenUnit {
         lowest.into_iter().flatten().min().unwrap_or(inner.next)
     }
 
-    /// Adds a record.
-    pub(super) fn settle(&self, record: Settled) -> Result<Fill, Unsettled> {
-        let mut inner = self.inner();
+    /// Adds a record. Where others commit (`wake`) and there is no room for it, waits for them.
+    pub(super) fn settle(&self, record: Settled, wake: Option<&Wake>) -> Result<Fill, Unsettled> {
+        let mut inner = match wake {
+            Some(wake) => self.with_room(&record, wake),
+            None => self.inner(),
+        };
         if inner.closed {
             return Err(Unsettled::Closed);
         }
@@ -239,7 +241,9 @@ impl OpenUnit {
         if record.effect {
             inner.uncommitted += 1;
             inner.open += 1;
+            inner.kept.at_risk += 1;
         }
+        let was_due = is_due(inner.bytes, inner.outbox_bytes);
         inner.outbox_bytes += record.outbox.iter().map(Outgoing::bytes).sum::<usize>();
         inner.outbox.extend(record.outbox);
         if let Some(entry) = record.entry {
@@ -249,8 +253,8 @@ impl OpenUnit {
         Ok(Fill {
             uncommitted: inner.uncommitted,
             open: inner.open,
-            bytes: inner.bytes,
-            outbox_bytes: inner.outbox_bytes,
+            at_risk: inner.kept.at_risk,
+            filled: !was_due && is_due(inner.bytes, inner.outbox_bytes),
             first,
         })
     }
@@ -270,11 +274,12 @@ impl OpenUnit {
     }
 
     /// Takes what there is, with the number of effects in it. `None` where nothing moved.
-    pub(super) fn take(&self) -> Option<(CommitUnit, usize)> {
+    pub(super) fn take(&self, store: &dyn Store) -> Option<(CommitUnit, usize)> {
         let mut inner = self.inner();
         if inner.closed || !inner.moved {
             return None;
         }
+        self.keep(&mut inner, store);
         let gaps = inner.gaps.with(
             inner
                 .held
@@ -300,6 +305,11 @@ impl OpenUnit {
         inner.effect_at = None;
         inner.moved_at = None;
         inner.writing = true;
+        let next = inner.next;
+        inner.kept.taken(next);
+        if std::mem::take(&mut inner.crowded) {
+            self.changed.notify_all();
+        }
         let effects = std::mem::take(&mut inner.open);
         Some((unit, effects))
     }
@@ -308,32 +318,11 @@ impl OpenUnit {
     pub(super) fn hardened(&self, effects: usize) {
         let mut inner = self.inner();
         inner.uncommitted -= effects.min(inner.uncommitted);
+        inner.kept.hardened();
         inner.writing = false;
         drop(inner);
         self.changed.notify_all();
         self.told.notify_one();
-    }
-
-    /// Ends the lease and gives back the keys that will not be committed.
-    pub(super) fn close(&self) -> Vec<Fingerprint> {
-        let mut inner = self.inner();
-        inner.closed = true;
-        // Nothing is due any more: a committer that waits for it would not wait at all.
-        inner.effect_at = None;
-        inner.moved_at = None;
-        let settled = std::mem::take(&mut inner.entries);
-        drop(inner);
-        self.changed.notify_all();
-        self.told.notify_one();
-        settled.into_iter().map(|entry| entry.fingerprint).collect()
-    }
-
-    /// The keys of what is still held at the end. Not at a [close](OpenUnit::close), which may come
-    /// from a newer lease while their handlers run.
-    pub(super) fn let_go(&self) -> Vec<(i64, Fingerprint)> {
-        let held = std::mem::take(&mut self.inner().held).into_iter();
-        held.filter_map(|(offset, held)| Some((offset, held.key?)))
-            .collect()
     }
 
     /// Whether every record that was settled is durable.

@@ -76,7 +76,7 @@ impl Ledger {
             outbox,
             effect,
         };
-        let fill = match self.open.settle(settled) {
+        let fill = match self.open.settle(settled, self.wake.as_deref()) {
             Ok(fill) => fill,
             Err(why) => return Err(self.unsettled(candidate, effect, why)),
         };

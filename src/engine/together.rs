@@ -33,7 +33,7 @@ impl Ledger {
                 return Err(error);
             }
         }
-        let Some((unit, effects)) = self.open.take() else {
+        let Some((unit, effects)) = self.open.take(self.engine.store()) else {
             self.open.put_back(before);
             return Err(self.fenced());
         };
@@ -51,9 +51,8 @@ impl Ledger {
         metrics::committed(1, prepared.begun.elapsed());
         // Between the index and the claims: whoever finds a claim gone must find the mark.
         claims.committed();
-        for entry in &prepared.unit.entries {
-            claims.release(&entry.fingerprint, self.open.holder());
-        }
+        let keys = prepared.unit.entries.iter();
+        claims.release_all(keys.map(|entry| &entry.fingerprint), self.open.holder());
         self.open.hardened(prepared.effects);
         Committed {
             partition: self.partition().clone(),

@@ -1,6 +1,6 @@
 //! Which records may have taken effect without a mark.
 
-use super::settings::UNCOMMITTED_RECORDS_MAX;
+use super::settings::{UNCOMMITTED_RECORDS_MAX, UNSYNCED_RECORDS_MAX};
 use crate::record::NextOffset;
 use crate::store::{Gaps, Lease};
 
@@ -9,7 +9,7 @@ use crate::store::{Gaps, Lease};
 /// A run of this store that ends without order leaves at most [`UNCOMMITTED_RECORDS_MAX`] effects of
 /// a partition without marks, and they are among the first new records from its lowest unfinished
 /// one on: records are taken in in order, and no more than that at a time. So that many are in
-/// doubt. Where another member was there last, and how that ended is not known, everything is. Not
+/// doubt; and [`UNSYNCED_RECORDS_MAX`] where more than the process has ended. Where another member was there last, and how that ended is not known, everything is. Not
 /// in doubt is what came into the partition after it was taken.
 pub(super) struct Doubt {
     /// New records to come that may have taken effect before.
@@ -22,15 +22,21 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    pub(super) fn new(lease: &Lease, gaps: &Gaps, committed: Option<NextOffset>) -> Self {
+    /// `may_lack` says whether the store may lack what it had kept.
+    pub(super) fn new(
+        lease: &Lease,
+        gaps: &Gaps,
+        committed: Option<NextOffset>,
+        may_lack: bool,
+    ) -> Self {
         // Further than this store has come.
         let head = lease.head.map_or(NextOffset::ZERO, |head| head.next);
         let reached = gaps.first_unfinished().unwrap_or(head);
         let elsewhere = committed.is_some_and(|committed| committed > reached);
-        let left = if lease.in_doubt {
-            UNCOMMITTED_RECORDS_MAX
-        } else {
-            0
+        let left = match (lease.in_doubt, may_lack) {
+            (false, _) => 0,
+            (true, false) => UNCOMMITTED_RECORDS_MAX,
+            (true, true) => UNSYNCED_RECORDS_MAX,
         };
         Self {
             left,

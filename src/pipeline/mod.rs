@@ -27,5 +27,6 @@ pub(crate) use self::run::{Collect, HandlerWorker};
 pub(crate) use self::session::{Driver, Session, drive};
 pub(crate) use self::settings::{
     AssignmentHook, CONCURRENCY_DEFAULT, CopyHook, RestoreHook, Settings, UNCOMMITTED_RECORDS_MAX,
+    UNSYNCED_RECORDS_MAX,
 };
 pub use self::settings::{Mismatch, Ordering, Restore, RestoreProgress};

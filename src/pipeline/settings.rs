@@ -109,8 +109,10 @@ pub(crate) struct Settings {
     pub(crate) on_duplicate: Option<Arc<CopyHook>>,
     pub(crate) on_restore: Option<Arc<RestoreHook>>,
     pub(crate) on_assignment: Option<Arc<AssignmentHook>>,
-    /// Effects of one partition that a crash may repeat.
+    /// Effects of one partition that a death of the process may repeat.
     pub(crate) uncommitted_records_max: usize,
+    /// Effects of one partition that a power cut may repeat.
+    pub(crate) unsynced_records_max: usize,
     /// From an effect to the start of its durable commit.
     pub(crate) commit_linger: Duration,
     /// Between two advisory commits to the group.
@@ -138,3 +140,8 @@ pub(crate) const AHEAD_RECORDS_MAX: u64 = 20_000;
 
 /// The most that [`Settings::uncommitted_records_max`] can be, and its default.
 pub(crate) const UNCOMMITTED_RECORDS_MAX: usize = 1_000;
+
+/// The most that [`Settings::unsynced_records_max`] can be, and its default where neither it nor the
+/// other bound was chosen: two units as long as a store takes, one filled while the other is on its
+/// way to the device.
+pub(crate) const UNSYNCED_RECORDS_MAX: usize = 8_000;

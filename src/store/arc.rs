@@ -66,6 +66,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).result(key, mark)
     }
 
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        (**self).journal(unit)
+    }
+
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        (**self).may_lack_kept(id)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         (**self).commit(units)
     }

@@ -111,11 +111,15 @@ impl std::fmt::Debug for Claims {
     }
 }
 
+/// The last byte: the first eight choose the place within a shard's table.
+fn shard_of(key: &Fingerprint) -> usize {
+    let [.., last] = key.as_bytes();
+    usize::from(*last) % SHARDS
+}
+
 impl Claims {
     fn shard(&self, key: &Fingerprint) -> &Shard {
-        // The last byte: the first eight choose the place within a shard's table.
-        let [.., last] = key.as_bytes();
-        &self.shards[usize::from(*last) % SHARDS]
+        &self.shards[shard_of(key)]
     }
 
     /// A number for one more engine on the store.
@@ -192,6 +196,37 @@ impl Claims {
     /// Lets go of a key, if `holder` took it for the record at `offset` and not for a copy of it.
     pub(crate) fn release_at(&self, key: &Fingerprint, holder: HolderId, offset: i64) {
         self.release_if(key, holder, |mark| mark.offset == offset);
+    }
+
+    /// As [`release`](Claims::release), for many: one lock for all of a shard.
+    pub(crate) fn release_all<'a>(
+        &self,
+        keys: impl Iterator<Item = &'a Fingerprint>,
+        holder: HolderId,
+    ) {
+        let mut sharded: Vec<(usize, &Fingerprint)> =
+            keys.map(|key| (shard_of(key), key)).collect();
+        sharded.sort_unstable_by_key(|(shard, _)| *shard);
+        for of_one in sharded.chunk_by(|(one, _), (other, _)| one == other) {
+            let Some(shard) = of_one
+                .first()
+                .and_then(|(shard, _)| self.shards.get(*shard))
+            else {
+                continue;
+            };
+            let mut in_flight = shard.lock();
+            for (_, key) in of_one {
+                if let Entry::Occupied(held) = in_flight.held.entry(**key) {
+                    if held.get().holder == holder {
+                        held.remove();
+                    }
+                }
+            }
+            if in_flight.waiting > 0 {
+                drop(in_flight);
+                shard.released.notify_all();
+            }
+        }
     }
 
     fn release_if(&self, key: &Fingerprint, holder: HolderId, of: impl FnOnce(&Mark) -> bool) {

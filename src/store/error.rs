@@ -85,6 +85,18 @@ pub enum StoreError {
         /// The number that this version writes, and the highest that it reads.
         known: u32,
     },
+    /// What is kept beside the log, so that not all of it need be in memory, is damaged. The log is
+    /// not, as far as is known.
+    #[error(
+        "the index at {path} is damaged: {what}. The store goes no further: close it and open it \
+         again, which makes the index anew from the log"
+    )]
+    IndexDamaged {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
     /// The data is damaged, cut short, or not all there.
     #[error(
         "the store at {path} is damaged: {what}. It is not used. Put a copy of the directory back, \

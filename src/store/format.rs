@@ -104,7 +104,21 @@ pub(super) fn encoded_bytes(unit: &CommitUnit) -> usize {
 
 /// Writes a unit. The checksum covers the log key too: a record under another's key is damage.
 pub(super) fn encode(logged: &Logged) -> Vec<u8> {
-    let unit = &logged.unit;
+    encode_unit(
+        logged.place,
+        logged.previous_step,
+        &logged.unit,
+        logged.tail.as_ref(),
+    )
+}
+
+/// As `encode`, for the unit of that place, behind one of that step.
+pub(super) fn encode_unit(
+    place: Place,
+    previous_step: u32,
+    unit: &CommitUnit,
+    tail: Option<&Tail>,
+) -> Vec<u8> {
     let mut out = Vec::with_capacity(encoded_bytes(unit));
     let anchor = unit.anchor.unwrap_or(Anchor {
         offset: -1,
@@ -116,7 +130,7 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
     let flags = flag(unit.anchor.is_some(), HAS_ANCHOR)
         | marked[0]
         | marked[1]
-        | flag(logged.tail.is_some(), HAS_TAIL);
+        | flag(tail.is_some(), HAS_TAIL);
     let places = || (0..).zip(&unit.entries);
     let results = || places().filter_map(|(at, entry)| Some((at, entry.result.as_ref()?)));
     let dead = || places().filter(|(_, entry)| entry.dead_lettered);
@@ -130,7 +144,7 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
     out.extend_from_slice(&anchor.digest.to_le_bytes());
     out.extend_from_slice(&count(unit.entries.len()).to_le_bytes());
     out.extend_from_slice(&count(results().count()).to_le_bytes());
-    out.extend_from_slice(&logged.previous_step.to_le_bytes());
+    out.extend_from_slice(&previous_step.to_le_bytes());
     out.extend_from_slice(&count(dead().count()).to_le_bytes());
     out.extend_from_slice(&count(unit.gaps.iter().len()).to_le_bytes());
     for entry in &unit.entries {
@@ -158,10 +172,10 @@ pub(super) fn encode(logged: &Logged) -> Vec<u8> {
             out.extend(unit.entries.chunks(8).map(|entries| bits(entries, is)));
         }
     }
-    for number in logged.tail.iter().flat_map(|tail| tail_numbers(tail, unit)) {
+    for number in tail.iter().flat_map(|tail| tail_numbers(tail, unit)) {
         push_varint(&mut out, number);
     }
-    let checksum = checksum(log_key(unit.id, logged.place).as_ref(), &out);
+    let checksum = checksum(log_key(unit.id, place).as_ref(), &out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
 }

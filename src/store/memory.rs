@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::front::{self, Aged, Fore};
-use super::index::Index;
+use super::index::Table;
 use super::partitions::Partitions;
 use super::tail::{Moment, Tail};
 use super::{
@@ -18,7 +18,7 @@ use crate::record::{NextOffset, TopicPartition};
 
 /// A store that lives as long as its process. Everything is lost with it.
 pub struct MemoryStore {
-    index: Index,
+    index: Table,
     claims: Claims,
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
@@ -70,7 +70,7 @@ impl MemoryStore {
     #[must_use]
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
-            index: Index::default(),
+            index: Table::default(),
             claims: Claims::default(),
             state: Mutex::default(),
             clock,

@@ -29,6 +29,7 @@ mod redb;
 mod retaining;
 #[cfg(feature = "sled")]
 mod sled;
+mod summary;
 mod tail;
 #[cfg(feature = "postgres")]
 pub(crate) mod transaction;
@@ -42,6 +43,7 @@ pub use memory::MemoryStore;
 pub use owner::Owner;
 use owner::{owner_matches, same};
 pub use retaining::{Expired, Expiry, Retained, Retaining, Usage};
+pub use summary::Summary;
 
 #[cfg(any(feature = "sled", feature = "redb"))]
 pub use self::directory::{Copied, DirectoryStore, Engine, Inspection, PartitionState};
@@ -53,8 +55,6 @@ pub use self::postgres::{PostgresOptions, PostgresStore, SqlEffects, SqlError, t
 pub use self::redb::{RedbOptions, RedbStore};
 #[cfg(feature = "sled")]
 pub use self::sled::{SledOptions, SledStore};
-
-use std::fmt;
 
 use crate::key::{Fingerprint, HashKey};
 use crate::record::{NextOffset, TopicPartition};
@@ -116,7 +116,7 @@ pub struct Mark {
     pub id: PartitionId,
     /// Its offset.
     pub offset: i64,
-    /// The digest of its value.
+    /// The digest of its value, of which only the low 32 bits count: a store may keep no more.
     pub value_digest: u64,
     /// Whether it recorded a result.
     pub has_result: bool,
@@ -131,6 +131,12 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// Whether its record had the value of a digest. One in 2^32 others is taken for it: that
+    /// decides about the reason that is told, never about what is handled.
+    pub(crate) fn has_value(&self, value_digest: u64) -> bool {
+        (self.value_digest ^ value_digest) & u64::from(u32::MAX) == 0
+    }
+
     /// The mark that a record's key will have, as far as a copy in flight needs it.
     pub(crate) fn first_seen(id: PartitionId, offset: i64, value_digest: u64) -> Self {
         Self {
@@ -142,34 +148,6 @@ impl Mark {
             forgotten: false,
             restored: false,
         }
-    }
-}
-
-/// A store in one line of a log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
-    /// What and where: `sled store at /var/lib/seen`.
-    pub place: String,
-    /// How many keys it knows.
-    pub keys: u64,
-    /// How many partitions it has heads for.
-    pub partitions: u64,
-    /// What a crash may undo.
-    pub durability: Durability,
-}
-
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            place,
-            keys,
-            partitions,
-            durability,
-        } = self;
-        write!(
-            f,
-            "{place}: {keys} keys, {partitions} partitions, durability {durability:?}"
-        )
     }
 }
 
@@ -287,6 +265,29 @@ pub trait Store: Send + Sync + 'static {
     /// Where the store cannot be read.
     fn result(&self, key: &Fingerprint, mark: &Mark) -> Result<Option<Vec<u8>>, StoreError> {
         recorded::find(self, key, mark)
+    }
+
+    /// Keeps a unit from a death of this process until a [`commit`](Store::commit) has it, and says
+    /// whether it does. By default nothing is kept.
+    ///
+    /// It is written by whoever did the work, at the price of one write into the page cache. A store
+    /// that is opened after a death of the process has committed what was kept, as if it had been
+    /// before; after a power cut it may have. What is kept is neither found by look-ups nor part of
+    /// a head, and the same work is committed later, in this unit or with more.
+    ///
+    /// A partition's units are kept in their order: the first begins at the head that the store has
+    /// acknowledged or at the end of the unit in the commit under way, each other where the one
+    /// before ends. They have no gaps, and the partition has a head.
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        let _ = unit;
+        false
+    }
+
+    /// Whether a partition [in doubt](Lease::in_doubt) may lack what was kept for it: after a power
+    /// cut. By default nothing is kept.
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        let _ = id;
+        false
     }
 
     /// Writes units, at most one a partition, each atomically.

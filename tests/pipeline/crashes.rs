@@ -6,8 +6,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
+use idempotent_consumer::Delivery;
 use idempotent_consumer::testkit::EmbeddedBroker;
 
+use crate::stalled::Stalled;
 use crate::support::*;
 
 const BROKER: &str = "PIPELINE_CRASH_BROKER";
@@ -16,6 +18,12 @@ const UNCOMMITTED_MAX: &str = "PIPELINE_CRASH_UNCOMMITTED_MAX";
 /// The effect in which the child dies.
 const LAST: usize = 700;
 const RECORDS: u32 = 2_000;
+/// The same where the device stops to answer after the first commit: within a unit
+/// as long as a store takes.
+const LAST_STALLED: usize = 3_300;
+const RECORDS_STALLED: u32 = 5_000;
+/// What that child is told in the place of a bound.
+const STALLED: usize = 0;
 
 /// The child: does nothing unless one of the tests below starts it.
 #[test]
@@ -28,17 +36,24 @@ fn child_of_the_crash_tests() {
     let max: usize = std::env::var(UNCOMMITTED_MAX).unwrap().parse().unwrap();
     let effects = std::fs::File::create(directory.join("effects")).unwrap();
     let done = Mutex::new((effects, 0));
-    let builder = builder_with(config_at(&bootstrap)).uncommitted_records_max(max);
-    let running = Running::start(builder, sled(&directory.join("seen")), move |delivery| {
+    let builder = builder_with(config_at(&bootstrap));
+    let last = if max == STALLED { LAST_STALLED } else { LAST };
+    let handler = move |delivery: &Delivery<'_>| {
         let (file, count) = &mut *done.lock().unwrap();
         writeln!(file, "{}", effect(delivery)).unwrap();
         *count += 1;
-        if *count == LAST {
+        if *count == last {
             std::process::abort();
         }
         Ok(())
-    });
-    running.wait(LAST + 1);
+    };
+    let seen = directory.join("seen");
+    if max == STALLED {
+        Running::start(builder, Stalled::after(1, &seen), handler).wait(last + 1);
+    } else {
+        let builder = builder.uncommitted_records_max(max);
+        Running::start(builder, sled(&seen), handler).wait(last + 1);
+    }
 }
 
 fn crash(broker: &EmbeddedBroker, directory: &Path, uncommitted_max: usize) -> HashSet<String> {
@@ -52,14 +67,24 @@ fn crash(broker: &EmbeddedBroker, directory: &Path, uncommitted_max: usize) -> H
     assert!(!child.status.success(), "it was to die: {child:?}");
     let effects = std::fs::read_to_string(directory.join("effects")).unwrap();
     let effects: HashSet<_> = effects.lines().map(str::to_owned).collect();
-    assert_eq!(effects.len(), LAST, "{child:?}");
+    let last = if uncommitted_max == STALLED {
+        LAST_STALLED
+    } else {
+        LAST
+    };
+    assert_eq!(effects.len(), last, "{child:?}");
     effects
 }
 
 /// Crashes a child, goes on, and gives what took effect twice.
 fn repeated_after_a_crash(uncommitted_max: usize) -> Vec<String> {
     let (broker, dir) = (broker(1), tempfile::tempdir().unwrap());
-    produce_numbered(&broker, 0, 0..RECORDS);
+    let records = if uncommitted_max == STALLED {
+        RECORDS_STALLED
+    } else {
+        RECORDS
+    };
+    produce_numbered(&broker, 0, 0..records);
     let before = crash(&broker, dir.path(), uncommitted_max);
     let doubts = Arc::new(Mutex::new(HashSet::new()));
     let noted = Arc::clone(&doubts);
@@ -75,7 +100,7 @@ fn repeated_after_a_crash(uncommitted_max: usize) -> Vec<String> {
     );
     let all = || before.iter().cloned().chain(running.effects.list());
     running.wait_for("the rest", || {
-        all().collect::<HashSet<_>>().len() == RECORDS as usize
+        all().collect::<HashSet<_>>().len() == records as usize
     });
     let after = running.effects.list();
     running.stop();
@@ -86,6 +111,16 @@ fn repeated_after_a_crash(uncommitted_max: usize) -> Vec<String> {
     let repeated: Vec<_> = after.into_iter().filter(|e| before.contains(e)).collect();
     assert!(repeated.iter().all(|effect| doubts.contains(effect)));
     repeated
+}
+
+#[test]
+fn a_crash_far_ahead_of_the_device_repeats_a_thousand_at_most() {
+    let repeated = repeated_after_a_crash(STALLED);
+    assert!(
+        (1..=1_000).contains(&repeated.len()),
+        "{} were",
+        repeated.len()
+    );
 }
 
 // C026, C058, C073

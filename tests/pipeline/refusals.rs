@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idempotent_consumer::store::MemoryStore;
-use idempotent_consumer::{Builder, ClientConfig, Error, IdempotentConsumer, key};
+use idempotent_consumer::{Builder, ClientConfig, Error, IdempotentConsumer, Retention, key};
 
 /// A broker that is not there: what is refused is refused before anybody is called.
 fn config() -> ClientConfig {
@@ -119,4 +119,27 @@ fn a_setting_that_librdkafka_does_not_know_ends_the_run_with_its_name() {
     let ended = runtime.block_on(consumer.run(async |_, _| Ok(()), shutdown));
     let error = ended.unwrap_err();
     assert!(error.to_string().contains("no.such.setting"), "{error}");
+}
+
+#[test]
+fn a_retention_that_would_break_the_promise_is_refused_by_its_name() {
+    let refused = |retention| refused(builder(config()).retention(retention));
+    let short = Retention::for_duration(Duration::from_secs(59));
+    let text = refused(
+        short
+            .and_max_entries(9_999)
+            .and_max_bytes(1)
+            .sudden_percent_max(0),
+    );
+    for setting in [
+        "for_duration",
+        "max_entries",
+        "max_bytes",
+        "sudden_percent_max",
+    ] {
+        assert!(text.contains(&format!("Retention::{setting}")), "{text}");
+    }
+    let least = Retention::for_duration(Duration::from_secs(60)).and_max_entries(10_000);
+    let built = builder(config()).retention(least).build(MemoryStore::new());
+    assert!(built.is_ok());
 }

@@ -3,13 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use idempotent_consumer::TopicPartition;
 use idempotent_consumer::key::{Fingerprint, HashKey};
 use idempotent_consumer::store::{
-    Claims, CommitUnit, Gaps, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Place, Store,
-    StoreError, Summary,
+    Claims, CommitUnit, Gaps, Head, Lease, Mark, MemoryStore, Owner, PartitionId, Place, Retaining,
+    Store, StoreError, Summary,
 };
-use idempotent_consumer::{Access, EffectStore, Effects};
+use idempotent_consumer::{Access, EffectStore, Effects, NextOffset, TopicPartition};
 
 use crate::support::wait_for;
 
@@ -144,6 +143,14 @@ impl Store for Scripted {
 
     fn gaps(&self, id: PartitionId) -> Gaps {
         self.0.store.gaps(id)
+    }
+
+    fn retained_from(&self, id: PartitionId) -> NextOffset {
+        self.0.store.retained_from(id)
+    }
+
+    fn retaining(&self) -> Option<&dyn Retaining> {
+        self.0.store.retaining()
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

@@ -15,12 +15,16 @@ const SECONDS: i64 = 1_700_000_000;
 const MICROSECONDS: i64 = 1_700_000_000_000_000;
 
 fn produce_at(broker: &EmbeddedBroker, key: &str, timestamp_ms: i64) {
+    produce_to(broker, 0, key, timestamp_ms);
+}
+
+pub(crate) fn produce_to(broker: &EmbeddedBroker, partition: i32, key: &str, timestamp_ms: i64) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap_servers())
         .create()
         .unwrap();
     let record = BaseRecord::to(TOPIC)
-        .partition(0)
+        .partition(partition)
         .key(key)
         .payload("v")
         .timestamp(timestamp_ms);

@@ -4,7 +4,7 @@ use super::{Builder, CONCURRENCY_MAX, DURATION_MAX};
 use crate::audit;
 use crate::dead_letter::is_topic;
 use crate::outbox::Outlet;
-use crate::pipeline::{Ordering, Restore, UNCOMMITTED_RECORDS_MAX};
+use crate::pipeline::{Ordering, Restore, UNCOMMITTED_RECORDS_MAX, UNSYNCED_RECORDS_MAX};
 
 impl Builder {
     /// What of the choices about dead letters is at fault.
@@ -86,12 +86,21 @@ impl Builder {
                 "choose where a record carries its identity, from the module `key`",
             );
         }
-        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&self.uncommitted_records_max) {
+        let limits = self.limits();
+        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&limits.uncommitted) {
             refuse(
                 "uncommitted_records_max",
-                Some(self.uncommitted_records_max.to_string()),
+                Some(limits.uncommitted.to_string()),
                 "a crash may repeat so many effects",
                 "choose between 1 and 1000",
+            );
+        }
+        if !(limits.uncommitted..=UNSYNCED_RECORDS_MAX).contains(&limits.unsynced) {
+            refuse(
+                "unsynced_records_max",
+                Some(limits.unsynced.to_string()),
+                "a power cut may repeat so many effects, and no fewer than a death of the process",
+                "choose between uncommitted_records_max and 8000",
             );
         }
         // tokio's own limit of a semaphore is far above what anybody handles at once.

@@ -15,10 +15,17 @@ pub(crate) enum Wait {
 }
 
 impl OpenUnit {
-    /// Waits until at most `limit` effects are uncommitted, for at most `patience`.
-    pub(in crate::engine) fn wait_uncommitted(&self, limit: usize, patience: Duration) -> Wait {
-        let busy = |inner: &mut Inner| !inner.closed && inner.uncommitted > limit;
-        self.wait(busy, patience)
+    /// Waits until at most so many effects are at risk, and so many uncommitted, for at most
+    /// `patience`.
+    pub(in crate::engine) fn wait_safe(
+        &self,
+        at_risk: usize,
+        uncommitted: usize,
+        patience: Duration,
+    ) -> Wait {
+        let safe =
+            |inner: &Inner| inner.kept.at_risk <= at_risk && inner.uncommitted <= uncommitted;
+        self.wait(|inner| !inner.closed && !safe(inner), patience)
     }
 
     /// Waits until all that was settled is durable.

@@ -86,7 +86,8 @@ async fn handle<W: Worker>(
     (retried, unclear): (&mut u64, &mut bool),
 ) -> Outcome {
     let retry = &context.settings.retry;
-    let mut pauses = retry.pauses();
+    // Made where the first attempt fails: few do.
+    let mut pauses = None;
     let mut attempt = 1;
     loop {
         let tried = {
@@ -119,7 +120,15 @@ async fn handle<W: Worker>(
                 Failure::once(error)
             }
         };
-        match after_failure(context, work, attempt, failure, &mut pauses).await {
+        match after_failure(
+            context,
+            work,
+            attempt,
+            failure,
+            pauses.get_or_insert_with(|| retry.pauses()),
+        )
+        .await
+        {
             Next::Attempt => (*retried, attempt) = (*retried + 1, attempt + 1),
             Next::Over(outcome) => return outcome,
         }

@@ -129,7 +129,9 @@ impl Lane {
         stop: Arc<Stop>,
     ) -> Self {
         let lease = *beginning.ledger.lease();
-        let open = beginning.ledger.engine().store().gaps(lease.id);
+        let store = beginning.ledger.engine().store();
+        let open = store.gaps(lease.id);
+        let may_lack = store.may_lack_kept(lease.id);
         let permits = shared.permits().cloned();
         let topic = beginning.ledger.partition().topic();
         let replays = settings.replay_from.iter().any(|from| from == topic);
@@ -156,7 +158,7 @@ impl Lane {
             last: None,
             asked_for: beginning.asked_for,
             unclear: false,
-            doubt: Doubt::new(&lease, &open, beginning.committed),
+            doubt: Doubt::new(&lease, &open, beginning.committed, may_lack),
             open,
             shows_copies: beginning.shows_copies,
             ledger: beginning.ledger,

@@ -56,12 +56,7 @@ impl Lane {
             return Ok(self.ledger.skip(candidate)?);
         }
         self.progress.keys += 1;
-        let fill = self.ledger.mark_only(candidate)?;
-        if fill.is_full() {
-            self.wait_clean()
-        } else {
-            Ok(())
-        }
+        Ok(self.ledger.mark_only(candidate).map(drop)?)
     }
 
     /// Tells how far the restore is: in the log, and whoever asked to be told.

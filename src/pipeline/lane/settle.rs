@@ -79,19 +79,20 @@ impl Lane {
             return self.commit_own();
         }
         let max = self.context.settings.uncommitted_records_max;
-        if fill.open == max.div_ceil(2) {
+        let unsynced_max = self.context.settings.unsynced_records_max;
+        let mut at_risk = fill.at_risk;
+        if unsynced_max > max && (at_risk == max.div_ceil(2) || at_risk >= max) {
+            at_risk = self.ledger.journal();
+        }
+        if at_risk == max.div_ceil(2) || fill.open == unsynced_max.div_ceil(2) {
             // Half is written while the other half is filled.
             self.ledger.urge();
         }
-        if fill.is_full() {
-            // A stop or not: others that are under way would make the unit longer than a store takes.
-            return self.wait_written();
-        }
-        if fill.uncommitted >= max {
+        if at_risk >= max || fill.uncommitted >= unsynced_max {
             self.ledger.urge();
             // A stop need not be waited for: no effect follows, and the end commits.
             loop {
-                match self.ledger.wait_uncommitted(max / 2, READ_WAIT) {
+                match self.ledger.wait_safe(max / 2, unsynced_max / 2, READ_WAIT) {
                     // No effect may follow one whose mark cannot be written.
                     Wait::Closed => return Err(self.ledger.fenced().into()),
                     Wait::TimedOut if !self.context.stop.is_set() => self.ledger.urge(),
@@ -144,18 +145,6 @@ impl Lane {
     /// Waits until something has become durable, or nothing will any more.
     pub(in crate::pipeline) async fn more_durable(&self) {
         self.ledger.changed().await;
-    }
-
-    /// Waits until all that was settled is durable, however long the device takes.
-    fn wait_written(&self) -> Result<(), Error> {
-        loop {
-            self.ledger.urge();
-            match self.ledger.wait_clean(READ_WAIT) {
-                Wait::Closed => return Err(self.ledger.fenced().into()),
-                Wait::TimedOut => {}
-                Wait::Done => return Ok(()),
-            }
-        }
     }
 
     /// Waits until all that was settled is durable, or until a stop.

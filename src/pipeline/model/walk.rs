@@ -191,6 +191,7 @@ impl Walk {
             ),
             on_duplicate: self.pace.shows_copies.then_some(hook),
             uncommitted_records_max: self.pace.uncommitted_records_max,
+            unsynced_records_max: self.pace.uncommitted_records_max,
             commit_linger: self.pace.linger,
             offsets_sent: false,
             transacts: false,

@@ -4,6 +4,8 @@
 //! that rebalances are served at once and the membership lasts whatever the handlers do. Records
 //! come from the partitions' own queues.
 
+#[cfg(feature = "testkit")]
+mod alone;
 mod batch;
 mod commit;
 mod context;
@@ -24,6 +26,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message as _;
 use rdkafka::topic_partition_list::TopicPartitionList;
 
+#[cfg(feature = "testkit")]
+pub use self::alone::read_and_drop;
 use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::{Group, Standing};

@@ -1,5 +1,6 @@
 //! What a log is kept in, as little of it as a store needs.
 
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::store::StoreError;
@@ -23,12 +24,23 @@ pub trait Log: Sized + Send + Sync + 'static {
     /// Keys and values as the engine hands them out.
     type Bytes: AsRef<[u8]>;
 
-    /// Calls `each` with every record, in the order of their keys. What `each` inserts need not be
-    /// seen.
+    /// Calls `each` with every record at or behind `from`, in the order of their keys, until it
+    /// breaks off. What `each` inserts need not be seen.
+    fn scan_from(
+        &self,
+        from: &[u8],
+        each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError>;
+
+    /// Calls `each` with every record.
     fn scan(
         &self,
-        each: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.scan_from(&[], |key, value| {
+            each(key, value).map(ControlFlow::Continue)
+        })
+    }
 
     /// The first record at or behind `from`, of those that were hardened.
     fn first_from(&self, from: &[u8]) -> Result<Option<Record<Self::Bytes>>, StoreError>;

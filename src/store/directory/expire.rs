@@ -114,9 +114,8 @@ impl<E: Engine> Retaining for DirectoryStore<E> {
         let Some(step) = step else {
             return Ok(Expired::default());
         };
-        for fore in &step.fores {
-            self.index.remove(&fore.unit);
-        }
+        let dropped = step.fores.iter().map(|fore| &fore.unit);
+        self.index.expire(expiry.id, step.front, dropped)?;
         let mut state = self.state();
         self.write(&mut state, |state| state.take_out(expiry.id, &step))?;
         Ok(step.expired())

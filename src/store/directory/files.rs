@@ -36,7 +36,7 @@ pub(in crate::store) fn damaged(path: &Path, what: impl Into<String>) -> StoreEr
 }
 
 /// Replaces a file's content as a whole. Readable by its owner alone: the stamp holds a secret.
-pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(in crate::store) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let new = path.with_extension("new");
     let mut file = OpenOptions::new()
         .write(true)

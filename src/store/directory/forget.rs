@@ -45,6 +45,8 @@ impl<E: Engine> DirectoryStore<E> {
             // IMPORTANT: gaps before marks. The other way round a crash would leave keys that are
             // not known, at offsets that are never handled again.
             state.log.sync()?;
+            // And before marks too: sealed keys would stay known.
+            self.index.invalidate()?;
             mark(state, &self.paths, plan)?;
             state.log.sync()
         })

@@ -44,7 +44,7 @@ impl<E: Engine> DirectoryStore<E> {
             engine: E::NAME,
             owner: state.stamp.owner(),
             cluster_id: state.stamp.cluster_id.clone(),
-            keys: self.index.len() as u64,
+            keys: self.index.len(),
             partitions: partitions
                 .map(|((_, one), mark)| PartitionState {
                     partition: one.name.clone(),

@@ -8,7 +8,9 @@ pub(super) mod files;
 mod forget;
 mod high_water;
 mod inspect;
+mod journal;
 pub(super) mod open;
+mod read;
 mod stamp;
 mod state;
 
@@ -20,9 +22,10 @@ pub use self::engine::Engine;
 pub(super) use self::engine::{Failure, Log, Record, guarded};
 use self::high_water::HighWater;
 pub use self::inspect::{Inspection, PartitionState};
+use self::journal::Journal;
 use self::stamp::Stamp;
 use self::state::State;
-use super::index::Index;
+use super::index::{Bounds, Covered, Index};
 use super::partitions::Partitions;
 use super::{
     Claims, CommitUnit, Durability, Gaps, Head, Lease, Mark, Owner, PartitionId, Place, Retaining,
@@ -41,9 +44,11 @@ pub(super) const UNIT_BYTES_MAX: usize = 116 << 10;
 ///
 /// An engine may panic on a damaged file; that is caught and answered as an error. In a program
 /// built with `panic = "abort"` nothing can be caught: there it ends the process.
-pub struct DirectoryStore<E> {
+pub struct DirectoryStore<E: Engine> {
     // Fields are dropped in this order: the log must be closed before the lock is let go.
     state: Mutex<State<E>>,
+    /// Never taken before `state`, so that nobody who writes it waits for a sync.
+    journal: Mutex<Journal>,
     index: Index,
     claims: Claims,
     paths: Paths,
@@ -55,6 +60,9 @@ struct Paths {
     directory: PathBuf,
     stamp: PathBuf,
     high_water: PathBuf,
+    /// What can be made anew from the log.
+    index: PathBuf,
+    journal: PathBuf,
     lock: PathBuf,
     log: PathBuf,
     /// The log's own file, or the log itself.
@@ -68,6 +76,8 @@ impl Paths {
             directory: directory.to_owned(),
             stamp: directory.join("stamp"),
             high_water: directory.join("high-water"),
+            index: directory.join("index"),
+            journal: directory.join("journal"),
             lock: directory.join("lock"),
             data: match E::DATA {
                 "" => log.clone(),
@@ -94,6 +104,10 @@ impl<E: Engine> DirectoryStore<E> {
         self
     }
 
+    fn journal_lock(&self) -> MutexGuard<'_, Journal> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn place(&self) -> String {
         format!("the store at {}", self.paths.directory.display())
     }
@@ -112,6 +126,15 @@ impl<E: Engine> DirectoryStore<E> {
             });
         }
         write(state).inspect_err(|error| state.poison = Some(error.to_string()))
+    }
+
+    /// Has the new keys sealed. Under the lock: the heads are those of the last unit inserted.
+    fn seal(&self, state: &mut State<E>) -> Result<(), StoreError> {
+        // A run must not outlive the records that it was made from.
+        if self.durability != Durability::Power {
+            state.log.sync()?;
+        }
+        self.index.seal(covered(&state.partitions))
     }
 
     fn write_stamp(&self, state: &mut State<E>, stamp: Stamp) -> Result<(), StoreError> {
@@ -176,6 +199,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
                 stamp.write(&self.paths.stamp)?;
                 state.stamp = stamp;
             }
+            self.journal_lock().begin(id);
             Ok(lease)
         })
     }
@@ -200,8 +224,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
         keys: &[Fingerprint],
         found: &mut Vec<Option<Mark>>,
     ) -> Result<(), StoreError> {
-        self.index.lookup(keys, found);
-        Ok(())
+        self.index.lookup(keys, found)
     }
 
     fn unit_behind(
@@ -231,6 +254,15 @@ impl<E: Engine> Store for DirectoryStore<E> {
         Some(self)
     }
 
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        // Without a durability a dead process may lose more anyway.
+        self.durability != Durability::None && self.journal_lock().write(unit)
+    }
+
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        self.journal_lock().may_lack(id)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         let mut state = self.state();
         if state.poison.is_none() {
@@ -245,12 +277,23 @@ impl<E: Engine> Store for DirectoryStore<E> {
                 ));
             }
         }
+        self.index.check()?;
         self.write(&mut state, |state| {
             state.append(&self.paths, self.durability, units)
         })?;
         // Only now: a mark that a crash could still undo suppresses nothing.
         for unit in units {
             self.index.insert(unit);
+        }
+        {
+            let mut journal = self.journal_lock();
+            for unit in units {
+                journal.logged(unit.id, unit.next);
+            }
+        }
+        if self.index.is_full() {
+            // What is committed stays, whatever becomes of this.
+            self.write(&mut state, |state| self.seal(state))?;
         }
         Ok(())
     }
@@ -270,7 +313,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
     fn summary(&self) -> Summary {
         Summary {
             place: format!("{} store at {}", E::NAME, self.paths.directory.display()),
-            keys: self.index.len() as u64,
+            keys: self.index.len(),
             partitions: self.state().partitions.len() as u64,
             durability: self.durability,
         }
@@ -279,6 +322,23 @@ impl<E: Engine> Store for DirectoryStore<E> {
     fn id(&self) -> Option<String> {
         Some(self.state().stamp.store_id.clone())
     }
+}
+
+impl<E: Engine> Drop for DirectoryStore<E> {
+    fn drop(&mut self) {
+        let state = self.state();
+        let sound = state.poison.is_none() && self.index.is_worth_sealing();
+        let covered = (sound && state.log.sync().is_ok()).then(|| covered(&state.partitions));
+        self.index.close(covered);
+    }
+}
+
+/// Up to where the log has been followed, or written.
+fn covered(partitions: &Partitions) -> Covered {
+    let standings = partitions.iter();
+    standings
+        .filter_map(|(id, one)| Some((id, one.standing()?)))
+        .collect()
 }
 
 #[cfg(test)]

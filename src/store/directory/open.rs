@@ -1,23 +1,18 @@
-//! Opening a store: everything is read and checked before anything is believed.
+//! Opening a store: what stands beside the log is checked against it before anything is believed.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use super::read::Reading;
 use super::{
-    DirectoryStore, Durability, Engine, HighWater, Index, Log, Mutex, Partitions, Path, Paths,
-    Stamp, State, StoreError, files, format, high_water, stamp,
+    Bounds, DirectoryStore, Durability, Engine, HighWater, Index, Journal, Log, Mutex, Partitions,
+    Path, Paths, Stamp, State, StoreError, files, high_water, journal, stamp,
 };
-use crate::clock::{Clock as _, SystemClock};
-use crate::record::{NextOffset, TopicPartition};
+use crate::clock::SystemClock;
+use crate::record::TopicPartition;
 use crate::store::Claims;
-use crate::store::format::Logged;
-use crate::store::tail::Moment;
-
-/// How often a long opening says how far it is.
-const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// Opens the store at `directory`, or makes one where there is nothing and `create` says so. `log`
 /// opens the log at a path, or makes it.
@@ -25,6 +20,7 @@ pub(in crate::store) fn open<E: Engine>(
     directory: &Path,
     durability: Durability,
     create: bool,
+    bounds: Bounds,
     log: impl FnOnce(&Path) -> Result<E, StoreError>,
 ) -> Result<DirectoryStore<E>, StoreError> {
     if cfg!(panic = "abort") {
@@ -46,7 +42,7 @@ pub(in crate::store) fn open<E: Engine>(
     // Before the lock, which would leave a file in a directory that is somebody else's.
     refuse_foreign(&paths)?;
     let lock = files::Lock::take(directory, &paths.lock)?;
-    open_locked(paths, lock, durability, log)
+    open_locked(paths, lock, durability, bounds, log)
 }
 
 /// Opens what lies at `paths`, or begins it.
@@ -54,6 +50,7 @@ pub(super) fn open_locked<E: Engine>(
     paths: Paths,
     lock: files::Lock,
     durability: Durability,
+    bounds: Bounds,
     log: impl FnOnce(&Path) -> Result<E, StoreError>,
 ) -> Result<DirectoryStore<E>, StoreError> {
     let directory = paths.directory.as_path();
@@ -92,10 +89,12 @@ pub(super) fn open_locked<E: Engine>(
         return Err(files::damaged(&paths.log, "the log is gone"));
     }
     let log = log(&paths.log)?;
-    let index = Index::default();
-    read_log(&log, &paths, &mut partitions, &mut marks, &index)?;
+    let (index, covered) = Index::open(&paths.index, &stamp.store_id, bounds)?;
+    let reading = Reading::new(&log, &paths, &mut partitions, &mut marks, &index);
+    reading.read(&covered)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
-    Ok(DirectoryStore {
+    let (journal, left) = Journal::open(&paths.journal)?;
+    let store = DirectoryStore {
         state: Mutex::new(State {
             log,
             stamp,
@@ -106,12 +105,15 @@ pub(super) fn open_locked<E: Engine>(
             clock: Arc::new(SystemClock::new()),
             oldest: HashMap::new(),
         }),
+        journal: Mutex::new(journal),
         index,
         claims: Claims::default(),
         paths,
         durability,
         _lock: lock,
-    })
+    };
+    journal::take_over(&store, left)?;
+    Ok(store)
 }
 
 /// A directory without a stamp may hold nothing but what an unfinished creation leaves behind.
@@ -150,83 +152,6 @@ fn begin<E: Engine>(paths: &Paths) -> Result<Stamp, StoreError> {
     Ok(stamp)
 }
 
-/// Rebuilds heads and index, and checks that no stretch is missing: records must meet, begin where
-/// the partition began, and reach at least as far as the high water says.
-fn read_log(
-    log: &impl Log,
-    paths: &Paths,
-    partitions: &mut Partitions,
-    marks: &mut [high_water::Mark],
-    index: &Index,
-) -> Result<(), StoreError> {
-    let damaged = |what: String| files::damaged(&paths.log, what);
-    let (start, mut said) = (Instant::now(), Instant::now());
-    let now = Moment::Old(SystemClock::new().now_ms());
-    let mut expired = Vec::new();
-    log.scan(|key, value| {
-        let logged = format::decode(key, value).map_err(|what| damaged(what.to_owned()))?;
-        if is_expired(marks, &logged) {
-            expired.push(key.to_vec());
-            return Ok(());
-        }
-        follow(partitions, marks, &logged).map_err(damaged)?;
-        let tail = logged.tail;
-        let tail = tail.unwrap_or_else(|| partitions.tail_of(&logged.unit, now));
-        partitions.advance(&logged.unit, tail, value.len() as u64)?;
-        index.insert(&logged.unit);
-        if said.elapsed() >= PROGRESS_EVERY {
-            said = Instant::now();
-            tracing::info!(path = %paths.directory.display(), keys = index.len(), "reading the store");
-        }
-        Ok(())
-    })?;
-    finish_expiry(log, &expired)?;
-    for ((id, partition), mark) in partitions.iter().zip(&mut *marks) {
-        let reached = partition.head.map(|_| partition.place);
-        if reached < mark.place {
-            return Err(damaged(format!(
-                "the log of {} (number {}) ends at offset {}, but had been acknowledged up to {}",
-                partition.name,
-                id.0,
-                reached.unwrap_or_default(),
-                mark.place.unwrap_or_default(),
-            )));
-        }
-        if reached.is_none() {
-            // Written ahead of a first record that a power cut took back: it may begin elsewhere.
-            mark.floor = None;
-        }
-    }
-    if start.elapsed() >= PROGRESS_EVERY {
-        let seconds = start.elapsed().as_secs_f32();
-        tracing::info!(path = %paths.directory.display(), keys = index.len(), seconds, "store read");
-    }
-    Ok(())
-}
-
-/// Whether a record lies below its partition's floor: a crash came between the floor and its end.
-fn is_expired(marks: &[high_water::Mark], logged: &Logged) -> bool {
-    let floor = marks
-        .get(logged.unit.id.0 as usize)
-        .and_then(|mark| mark.floor);
-    floor.is_some_and(|floor| logged.place.next <= floor)
-}
-
-/// Takes out what was about to be when the process died.
-fn finish_expiry(log: &impl Log, expired: &[Vec<u8>]) -> Result<(), StoreError> {
-    if expired.is_empty() {
-        return Ok(());
-    }
-    tracing::info!(
-        records = expired.len(),
-        "expiry that was cut off is finished"
-    );
-    for key in expired {
-        log.remove(key)?;
-    }
-    log.sync()
-}
-
 /// Demands from now on what was found: without `Power` the high water lags behind until a release,
 /// and after a death of the process nothing else would miss a record that goes later.
 fn raise(
@@ -255,46 +180,4 @@ fn raise(
         high_water.write(id, mark).map_err(failed())?;
     }
     high_water.sync().map_err(failed())
-}
-
-/// Whether a record continues its partition's chain.
-fn follow(
-    partitions: &Partitions,
-    marks: &mut [high_water::Mark],
-    logged: &Logged,
-) -> Result<(), String> {
-    let unit = &logged.unit;
-    let (Some(partition), Some(mark)) =
-        (partitions.get(unit.id), marks.get_mut(unit.id.0 as usize))
-    else {
-        return Err(format!(
-            "a record of partition number {}, which has no name",
-            unit.id.0
-        ));
-    };
-    let last = partition.head.map(|_| partition.place);
-    let expected = last.map(|last| last.next).or(mark.floor);
-    if expected.is_some_and(|expected| expected != unit.previous) {
-        return Err(format!(
-            "the log of {} has a hole: the record up to offset {} begins at {} instead of {}",
-            partition.name,
-            unit.next,
-            unit.previous,
-            expected.map_or(0, NextOffset::get),
-        ));
-    }
-    let step = match last {
-        Some(last) => last.step,
-        // What filled gaps before it has expired with what lay below. It begins nothing itself.
-        None if logged.place.step == 0 => logged.previous_step,
-        None => 0,
-    };
-    if logged.previous_step != step || last.is_none() && logged.place.step > 0 {
-        return Err(format!(
-            "the log of {} has a hole: the record up to offset {} follows step {} at {}, not {}",
-            partition.name, logged.place, logged.previous_step, unit.previous, step,
-        ));
-    }
-    mark.floor = mark.floor.or(Some(unit.previous));
-    Ok(())
 }

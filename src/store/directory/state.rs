@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::store::format::Logged;
 use crate::store::front::Aged;
 use crate::store::partitions::Partitions;
-use crate::store::tail::{Moment, Tail};
+use crate::store::tail::Moment;
 use crate::store::{CommitUnit, PartitionId, Place, StoreError};
 
 pub(super) struct State<E> {
@@ -91,11 +91,12 @@ impl<E: Engine> State<E> {
         let mut places = Vec::with_capacity(units.len());
         let now = Moment::Now(self.clock.now_ms());
         for unit in units {
+            let place = self.partitions.place_of(unit)?;
             let tail = self.partitions.tail_of(unit, now);
-            let logged = self.logged(unit, tail)?;
-            let key = format::log_key(unit.id, logged.place);
-            let value = format::encode(&logged);
-            places.push((logged.place, tail, value.len() as u64));
+            let last = self.partitions.get(unit.id).map(|last| last.place.step);
+            let key = format::log_key(unit.id, place);
+            let value = format::encode_unit(place, last.unwrap_or(0), unit, Some(&tail));
+            places.push((place, tail, value.len() as u64));
             self.log.insert(key.as_ref(), value)?;
         }
         self.log.harden()?;
@@ -123,17 +124,6 @@ impl<E: Engine> State<E> {
                 front.is_some_and(|front| place.next <= front)
             });
             if below { Ok(()) } else { each(key, value) }
-        })
-    }
-
-    /// A checked unit as the log will hold it.
-    fn logged(&self, unit: &CommitUnit, tail: Tail) -> Result<Logged, StoreError> {
-        let last = self.partitions.get(unit.id).map(|last| last.place.step);
-        Ok(Logged {
-            place: self.partitions.place_of(unit)?,
-            previous_step: last.unwrap_or(0),
-            unit: unit.clone(),
-            tail: Some(tail),
         })
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
+use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,21 +224,26 @@ impl Log for Redb {
 
     type Bytes = Bytes;
 
-    fn scan(
+    fn scan_from(
         &self,
-        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+        from: &[u8],
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         const READING: &str = "reading the log";
         let damaged = |failure: Failure<_>| files::damaged(&self.path, failure.to_string());
         let begin = || -> Result<_, Fault> {
             let table = self.db()?.begin_read()?.open_table(RECORDS)?;
-            Ok(table.range::<&[u8]>(..)?)
+            Ok(table.range::<&[u8]>(from..)?)
         };
         let mut records = guarded(NAME, READING, begin).map_err(damaged)?;
         loop {
             let next = guarded(NAME, READING, || owned(records.next()));
             match next.map_err(damaged)? {
-                Some((key, value)) => each(&key, &value)?,
+                Some((key, value)) => {
+                    if each(&key, &value)?.is_break() {
+                        return Ok(());
+                    }
+                }
                 None => return Ok(()),
             }
         }

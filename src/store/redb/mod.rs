@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use self::log::Redb;
 use super::directory::{Copied, DirectoryStore, Engine, copy, open};
+use super::index::Bounds;
 use super::{Durability, StoreError};
 use crate::clock::{Clock, SystemClock};
 
@@ -25,6 +26,7 @@ pub struct RedbOptions {
     durability: Durability,
     cache_bytes: usize,
     create: bool,
+    bounds: Bounds,
     clock: Arc<dyn Clock>,
 }
 
@@ -34,6 +36,7 @@ impl Default for RedbOptions {
             durability: Durability::Power,
             cache_bytes: 64 << 20,
             create: true,
+            bounds: Bounds::default(),
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -95,7 +98,8 @@ impl RedbOptions {
                  durable follows: choose Process or Power, or a MemoryStore",
             ));
         }
-        let store = open::open(directory.as_ref(), self.durability, self.create, |log| {
+        let (durability, create) = (self.durability, self.create);
+        let store = open::open(directory.as_ref(), durability, create, self.bounds, |log| {
             Redb::open(log, self.durability, self.cache_bytes)
         })?;
         Ok(store.with_clock(Arc::clone(&self.clock)))

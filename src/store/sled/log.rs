@@ -4,6 +4,7 @@
 //! answer (28 of 60 trials).
 
 use std::fs::File;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -106,15 +107,20 @@ impl Log for Sled {
 
     type Bytes = sled::IVec;
 
-    fn scan(
+    fn scan_from(
         &self,
-        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+        from: &[u8],
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut records = self.db.iter();
+        let mut records = self.db.range(from..);
         loop {
             let next = guarded(NAME, "reading the log", || records.next().transpose());
             match next {
-                Ok(Some((key, value))) => each(&key, &value)?,
+                Ok(Some((key, value))) => {
+                    if each(&key, &value)?.is_break() {
+                        return Ok(());
+                    }
+                }
                 Ok(None) => return Ok(()),
                 Err(failure) => return Err(files::damaged(&self.directory, failure.to_string())),
             }

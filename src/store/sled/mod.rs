@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use self::log::Sled;
 use super::directory::{Copied, DirectoryStore, Engine, copy, open};
+use super::index::Bounds;
 use super::{Durability, StoreError};
 use crate::clock::{Clock, SystemClock};
 
@@ -21,6 +22,7 @@ pub struct SledOptions {
     durability: Durability,
     cache_bytes: u64,
     create: bool,
+    bounds: Bounds,
     clock: Arc<dyn Clock>,
 }
 
@@ -30,6 +32,7 @@ impl Default for SledOptions {
             durability: Durability::Power,
             cache_bytes: 64 << 20,
             create: true,
+            bounds: Bounds::default(),
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -78,7 +81,8 @@ impl SledOptions {
     /// is no store; of the kind [`NotFound`](std::io::ErrorKind::NotFound) where none is there and
     /// none is to be [made](SledOptions::create).
     pub fn open(&self, directory: impl AsRef<Path>) -> Result<SledStore, StoreError> {
-        let store = open::open(directory.as_ref(), self.durability, self.create, |log| {
+        let (durability, create) = (self.durability, self.create);
+        let store = open::open(directory.as_ref(), durability, create, self.bounds, |log| {
             Sled::open(log, self.durability, self.cache_bytes)
         })?;
         Ok(store.with_clock(Arc::clone(&self.clock)))

@@ -70,6 +70,15 @@ impl<S: Store> Store for FaultStore<S> {
         self.perform(Operation::Result, |inner| inner.result(key, mark))
     }
 
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        // It cannot fail, so it is not counted; a dead process keeps nothing.
+        !self.has_crashed() && self.inner.journal(unit)
+    }
+
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        self.inner.may_lack_kept(id)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         self.perform(Operation::Commit, |inner| inner.commit(units))
     }

@@ -93,6 +93,14 @@ impl<S: Store> Store for Watched<S> {
         self.store.result(key, mark)
     }
 
+    fn journal(&self, unit: &CommitUnit) -> bool {
+        self.store.journal(unit)
+    }
+
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        self.store.may_lack_kept(id)
+    }
+
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
         self.health.commit_begins();
         let committed = self.store.commit(units);

@@ -48,6 +48,7 @@ fn settings() -> Settings {
         on_restore: None,
         on_assignment: None,
         uncommitted_records_max: 1_000,
+        unsynced_records_max: 1_000,
         commit_linger: Duration::from_secs(60),
         offset_interval: Duration::from_millis(10),
         offsets_sent: false,

@@ -8,6 +8,7 @@ mod copying;
 mod damage;
 mod expire;
 mod forget;
+mod journal;
 mod late;
 mod refusals;
 mod reopen;
