@@ -19,6 +19,8 @@ mod script;
 mod keys;
 // Lines that end in NUL.
 mod null;
+// Keys that are forgotten.
+mod ttl;
 // Made-up input.
 mod random;
 // What a run says about itself.

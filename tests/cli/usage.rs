@@ -71,7 +71,8 @@ fn a_wrong_call_is_code_2_names_the_argument_and_writes_nothing() {
         (&["--stats-file", "x"], "--stats"),
         (&["--ttl", "7"], "'7'"),
         (&["--ttl", "0d"], "'0d'"),
-        (&["--ttl", "7d"], "use --store"),
+        #[cfg(feature = "sled")]
+        (&["--ttl=7d", "--store=sled"], "--store text"),
         (&["--wait", "soon"], "'soon'"),
         (&["--wait", "86401"], "86400"),
         (&["--verbose=yes"], "--verbose"),

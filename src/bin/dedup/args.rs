@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use lexopt::Arg::{Long, Short, Value};
 
-use crate::{error::Error, format::Format};
+use crate::{ages::Ages, error::Error, format::Format};
 
 mod values;
 
@@ -18,9 +18,8 @@ const DEFAULT_STORE: &str = "/root/kafka/seen.store";
 const DEFAULT_REDB_STORE: &str = "/root/kafka/seen.redb";
 const DEFAULT_OUT: &str = "/root/kafka/processed-dedup.txt";
 
-/// What has no times cannot forget by them.
-const NO_TTL: &str = "--ttl needs times, which a seen file of text does not hold: use --store, \
-                      or move the seen file away when it may all be forgotten";
+/// What a store holds is what the out file is completed from.
+const NO_TTL: &str = "--ttl is for --store text: a store keeps what belongs in the out file";
 
 /// What the user wants.
 #[derive(Debug)]
@@ -184,7 +183,12 @@ fn resolve(
         .store
         .as_deref()
         .map_or(Ok(Store::Text), values::store)?;
-    let format = values::format(typed.null, typed.key.as_deref(), typed.delimiter)?;
+    let ttl = typed.ttl.as_deref().map(values::ttl).transpose()?;
+    if ttl.is_some() && store != Store::Text {
+        return Err(Error::Usage(NO_TTL.to_owned()));
+    }
+    let ages = ttl.map(Ages::new);
+    let format = values::format(typed.null, typed.key.as_deref(), typed.delimiter, ages)?;
     if typed.no_key.is_some() && format.recipe.is_line() {
         return Err(Error::Usage(
             "--no-key is for --key alone: a whole line always is a key".to_owned(),
@@ -203,10 +207,6 @@ fn resolve(
         }
         other => other.map(PathBuf::from),
     };
-    if let Some(ttl) = &typed.ttl {
-        values::ttl(ttl)?;
-        return Err(Error::Usage(NO_TTL.to_owned()));
-    }
     Ok(Config {
         store,
         seen: path("--seen", typed.seen, "DEDUP_SEEN", store.default_path())?,

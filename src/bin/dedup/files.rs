@@ -75,14 +75,19 @@ pub(crate) fn sync_name_of_new(file: &File, path: &Path) -> Result<(), Error> {
         if file.metadata()?.len() > 0 {
             return Ok(());
         }
-        let resolved = fs::canonicalize(path)?;
-        match File::open(resolved.parent().unwrap_or(Path::new("/"))) {
-            Ok(directory) => directory.sync_all(),
-            // A directory may be open to writers and closed to readers. Then the file's own sync
-            // has to do; the journalling file systems log a new name with it.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => file.sync_all(),
-            Err(error) => Err(error),
-        }
+        sync_name(file, path)
     };
     sync().map_err(|source| Error::io("make the new file durable", path, source))
+}
+
+/// Makes durable under which name a file is found.
+pub(crate) fn sync_name(file: &File, path: &Path) -> io::Result<()> {
+    let resolved = fs::canonicalize(path)?;
+    match File::open(resolved.parent().unwrap_or(Path::new("/"))) {
+        Ok(directory) => directory.sync_all(),
+        // A directory may be open to writers and closed to readers. Then the file's own sync
+        // has to do; the journalling file systems log a new name with it.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => file.sync_all(),
+        Err(error) => Err(error),
+    }
 }

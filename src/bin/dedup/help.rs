@@ -37,8 +37,9 @@ Options:
                       it are handled
                       pass: be written, each time it comes, and never marked
                       An empty key, a null and a line that is no JSON are none.
-      --ttl AGE       forget keys that were last new so long ago: 30m, 12h, 7d;
-                      with a store only, a text file holds no times
+      --ttl AGE       forget keys that were new so long ago, when a run starts:
+                      30m, 12h, 7d; with --store text alone, whose file then
+                      has the time in front of each mark
       --stats KIND    say at the end on standard error what was done
                       text: a sentence, as --verbose
                       json: an object in one line, see docs/dedup.md

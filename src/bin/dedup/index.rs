@@ -87,11 +87,11 @@ impl Index {
         count
     }
 
-    /// Remembers the lines of a chunk.
+    /// Remembers those lines of a chunk that have a key.
     pub(crate) fn remember_all(&mut self, chunk: &Chunk) {
         for group in chunk.fingerprints().chunks(GROUP_LINES) {
             self.seen.touch(group);
-            for fingerprint in group {
+            for fingerprint in group.iter().filter(|one| **one != NO_KEY) {
                 self.seen.insert(*fingerprint);
             }
         }

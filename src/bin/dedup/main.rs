@@ -30,9 +30,11 @@ use std::{env, io, io::Write, process::ExitCode};
 
 use crate::{args::Command, error::Error, report::Report};
 
+mod ages;
 mod append;
 mod args;
 mod chunk;
+mod compact;
 mod error;
 mod files;
 mod format;

@@ -12,7 +12,8 @@
 //!   order. When a line there that is not marked goes on from the end, the end is half the mark
 //!   of that line and is completed; else half of `order-12` would pass for `order-1` and suppress
 //!   it. Otherwise it is a mark, as it is for the script, and gets its newline.
-//! - When the out file is a stream and cannot be asked, the seen file's end is cut off. A line
+//! - When the out file is a stream and cannot be asked, or marks have times, the seen file's end is
+//!   cut off. A line
 //!   may then come twice; kept, half a mark could suppress another line for good.
 
 use std::{io, path::Path, time::Duration};
@@ -62,11 +63,12 @@ impl Plain {
         out.check_settings()?;
         seen.complete_header()?;
         let mut index = Index::new(hasher);
-        let files = Files { seen, out, format };
+        let mut files = Files { seen, out, format };
         if let Some(end) = files.seen.load(&mut index)? {
             files.mend_seen(end, &mut index)?;
         }
         files.mend_out()?;
+        files.seen.drop_old()?;
         Ok(Self {
             index,
             writer: Writer::start(files)?,
@@ -77,7 +79,8 @@ impl Plain {
 impl Files {
     fn mend_seen(&self, mut end: Vec<u8>, index: &mut Index) -> Result<(), Error> {
         let half = end.len();
-        if self.out.readable().is_none() {
+        // A mark with a time does not say where its key begins before it is whole.
+        if self.out.readable().is_none() || self.format.ages.is_some() {
             self.seen.cut_end(half)?;
             warn(
                 self.seen.path(),

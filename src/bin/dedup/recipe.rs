@@ -4,6 +4,8 @@ use std::{borrow::Cow, fmt};
 
 use idempotent_consumer::key;
 
+use crate::ages;
+
 #[derive(Clone, Debug)]
 pub(crate) enum Recipe {
     Line,
@@ -13,6 +15,10 @@ pub(crate) enum Recipe {
         delimiter: Vec<u8>,
     },
     Json(key::Recipe),
+    /// The key of a mark with a time, where that is not before another.
+    Mark {
+        not_before: i64,
+    },
 }
 
 /// Why a line has no key.
@@ -27,6 +33,8 @@ pub(crate) enum NoKey {
     Nothing,
     #[error("{0}")]
     Json(String),
+    #[error("it is too old")]
+    Old,
 }
 
 impl Recipe {
@@ -65,6 +73,9 @@ impl Recipe {
                 field(content, *number, delimiter).map(Cow::Borrowed)
             }
             Self::Json(pointer) => json(pointer, content).map(Cow::Owned),
+            Self::Mark { not_before } => ages::key(content, *not_before)
+                .map(Cow::Borrowed)
+                .ok_or(NoKey::Old),
         }
     }
 }
@@ -78,6 +89,7 @@ impl fmt::Display for Recipe {
                 write!(f, "field:{number} delimiter:'{}'", delimiter.escape_ascii())
             }
             Self::Json(pointer) => f.write_str(&pointer.name()),
+            Self::Mark { .. } => f.write_str("mark"),
         }
     }
 }

@@ -11,12 +11,12 @@ use std::{
 use crate::{
     append,
     chunk::{Chunks, Preparation, Source},
+    compact,
     error::Error,
     files,
     format::{Format, HEADER_BEGINS},
     index::Index,
-    lock, place,
-    recipe::Recipe,
+    lock, place, say,
 };
 
 /// How much of a first line is looked at, and named where it is another than expected.
@@ -26,6 +26,9 @@ pub(crate) struct Seen {
     file: File,
     path: PathBuf,
     format: Format,
+    /// How many marks there are, and how many of them are too old.
+    marks: u64,
+    old: u64,
 }
 
 impl Seen {
@@ -44,6 +47,8 @@ impl Seen {
             file,
             path: path.to_path_buf(),
             format,
+            marks: 0,
+            old: 0,
         };
         seen.check_settings()?;
         files::sync_name_of_new(&seen.file, path)?;
@@ -113,13 +118,13 @@ impl Seen {
         Error::OtherKeys {
             path: self.path.clone(),
             theirs: String::from_utf8_lossy(theirs).into_owned(),
-            ours: self.format.recipe.to_string(),
+            ours: self.format.marked(),
         }
     }
 
     /// Reads the whole file into the index. An end without terminator is not remembered but
     /// returned: whether it is a mark or half of one is for the caller to find out.
-    pub(crate) fn load(&self, index: &mut Index) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn load(&mut self, index: &mut Index) -> Result<Option<Vec<u8>>, Error> {
         let length = self.metadata()?.len();
         let begin = self.format.header().len() as u64;
         if length <= begin {
@@ -132,11 +137,7 @@ impl Seen {
         file.seek(SeekFrom::Start(begin))
             .map_err(|source| self.unreadable(source))?;
         let preparation = Preparation {
-            format: Format {
-                // What lies here are keys already.
-                recipe: Recipe::Line.into(),
-                ..self.format
-            },
+            format: self.format.of_marks(),
             hasher: Some(index.hasher().clone()),
             key_required: false,
         };
@@ -149,9 +150,32 @@ impl Seen {
                 return Ok(line.map(Vec::from));
             }
             index.remember_all(&chunk);
+            self.marks += chunk.ends().len() as u64;
+            self.old += chunk.without_key();
             chunks.recycle(chunk);
         }
         Ok(None)
+    }
+
+    /// Gives back what marks take that are too old, where those are more than half of them.
+    pub(crate) fn drop_old(&mut self) -> Result<(), Error> {
+        if self.old * 2 <= self.marks {
+            return Ok(());
+        }
+        match compact::replace(&self.file, &self.path, &self.format) {
+            Ok(new) => {
+                self.file = new;
+                files::sync_name(&self.file, &self.path)
+                    .map_err(|source| Error::io("make durable", &self.path, source))
+            }
+            Err(error) => {
+                let (path, old) = (self.path.display(), self.old);
+                say(&format!(
+                    "{path}: {old} marks that are too old stay in it: {error}"
+                ));
+                Ok(())
+            }
+        }
     }
 
     /// Appends marks, without making them durable.

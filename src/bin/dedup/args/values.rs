@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Stats, Store};
-use crate::{error::Error, format::Format, recipe::Recipe};
+use crate::{ages::Ages, error::Error, format::Format, recipe::Recipe};
 
 /// A wait is for a writer that is about to finish, not a schedule.
 pub(super) const WAIT_SECONDS_MAX: u64 = 86_400;
@@ -55,6 +55,7 @@ pub(super) fn format(
     null: bool,
     key: Option<&OsStr>,
     delimiter: Option<OsString>,
+    ages: Option<Ages>,
 ) -> Result<Format, Error> {
     let word = match key.map(OsStr::to_str) {
         None => "line",
@@ -90,6 +91,7 @@ pub(super) fn format(
         recipe: Recipe::parse(word, &delimiter)
             .map_err(Error::Usage)?
             .into(),
+        ages,
     })
 }
 
