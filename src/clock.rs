@@ -32,7 +32,7 @@ impl SystemClock {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             // Before 1970: as far back as there are record times.
-            began_ms: since_1970.map_or(0, |since| ms(since)),
+            began_ms: since_1970.map_or(0, ms),
             began: Instant::now(),
         }
     }

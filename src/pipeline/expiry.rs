@@ -90,8 +90,8 @@ impl Room {
     fn wait(&self) -> bool {
         let wanted = self.wanted();
         let none = |wanted: &mut Wanted| !(wanted.sweep || wanted.stop);
-        let waited = self.changed.wait_timeout_while(wanted, SWEEP_EVERY, none);
-        let (mut wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let told = self.changed.wait_timeout_while(wanted, SWEEP_EVERY, none);
+        let (mut wanted, _) = told.unwrap_or_else(PoisonError::into_inner);
         wanted.sweep = false;
         !wanted.stop
     }
@@ -99,10 +99,10 @@ impl Room {
     /// Waits a little between two steps. `false` at the end.
     fn rest(&self) -> bool {
         let wanted = self.wanted();
-        let waited = self
+        let told = self
             .changed
             .wait_timeout_while(wanted, REST, |wanted| !wanted.stop);
-        let (wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (wanted, _) = told.unwrap_or_else(PoisonError::into_inner);
         !wanted.stop
     }
 

@@ -133,7 +133,7 @@ impl Sweeper {
             let shrunk = shrink::shrink(store, &self.retention, limit, rest)?;
             swept.expired = swept.expired.and(shrunk);
         }
-        self.tell(store, &swept)?;
+        tell(store, &swept)?;
         Ok(swept)
     }
 
@@ -175,18 +175,18 @@ impl Sweeper {
         }
         Ok(Some(held))
     }
+}
 
-    fn tell(&self, store: &dyn Retaining, swept: &Swept) -> Result<(), StoreError> {
-        metrics::expired(swept.expired, swept.held.len());
-        for one in store.retained()? {
-            metrics::effective_retention(&one);
-        }
-        let gone = swept.expired;
-        if gone.units > 0 {
-            tracing::debug!(keys = gone.keys, units = gone.units, "expired");
-        }
-        Ok(())
+fn tell(store: &dyn Retaining, swept: &Swept) -> Result<(), StoreError> {
+    metrics::expired(swept.expired, swept.held.len());
+    for one in store.retained()? {
+        metrics::effective_retention(&one);
     }
+    let gone = swept.expired;
+    if gone.units > 0 {
+        tracing::debug!(keys = gone.keys, units = gone.units, "expired");
+    }
+    Ok(())
 }
 
 fn warn(held: &Held, jump: Jump, keep: Duration, percent: u64) {

@@ -18,10 +18,10 @@ pub(super) struct Aged {
 
 impl Aged {
     /// The time from which it counts as old, where the partition's clock stands at `clock_ms`.
-    pub(super) fn from_ms(&self, clock_ms: i64) -> i64 {
+    pub(super) fn dated_ms(&self, clock_ms: i64) -> i64 {
         let max = self.max_timestamp_ms;
         match &self.tail {
-            Some(tail) => tail.age_from_ms(max, clock_ms),
+            Some(tail) => tail.dated_ms(max, clock_ms),
             // Written before there was retention: without a time it is never old.
             None if max <= 0 => clock_ms,
             None => max.min(clock_ms),
@@ -83,7 +83,7 @@ pub(super) fn choose(
         let full = fores.len() >= UNITS_AT_ONCE
             || sum.entries >= expiry.entries.min(KEYS_AT_ONCE)
             || sum.bytes >= expiry.bytes;
-        let old = fore.aged.from_ms(clock_ms) < expiry.older_than_ms;
+        let old = fore.aged.dated_ms(clock_ms) < expiry.older_than_ms;
         if !(old && may_go(expiry, partition, place)) {
             // A front is an offset: all units that end there go together, or none.
             if !moves {
@@ -133,7 +133,7 @@ pub(super) fn count(
         let place = NextOffset::new(middle).map(Place::from).unwrap_or_default();
         let fore = behind(place)?;
         let goes = fore.filter(|fore| {
-            let is_old = fore.aged.from_ms(clock_ms) < expiry.older_than_ms;
+            let is_old = fore.aged.dated_ms(clock_ms) < expiry.older_than_ms;
             is_old && may_go(expiry, partition, fore.place)
         });
         match goes {

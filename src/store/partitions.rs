@@ -65,7 +65,7 @@ impl Partition {
             position: self.position(),
             open: self.open,
             clock_ms: tail.clock_ms,
-            oldest_ms: oldest.from_ms(tail.clock_ms),
+            oldest_ms: oldest.dated_ms(tail.clock_ms),
             usage: self.usage(),
         })
     }

@@ -77,7 +77,7 @@ impl Tail {
     ///
     /// Its records may be from later than its clock was. But what claims to be from later than the
     /// clock is even now would stay for ever: that is as old as its commit.
-    pub(super) fn age_from_ms(&self, max_timestamp_ms: i64, clock_ms: i64) -> i64 {
+    pub(super) fn dated_ms(&self, max_timestamp_ms: i64, clock_ms: i64) -> i64 {
         if max_timestamp_ms <= clock_ms {
             self.clock_ms.max(max_timestamp_ms)
         } else {

@@ -7,6 +7,9 @@ use super::stage::World;
 impl World {
     /// Carries out a step that is none of the consumer's.
     pub(super) fn change(&mut self, op: &Op) {
+        if let Op::Expire { partition, units } = op {
+            return self.expire(*partition, *units);
+        }
         let World {
             cluster,
             marks,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cluster::{Cluster, Identity};
 use super::op::PARTITIONS;
 use crate::TopicPartition;
-use crate::key::{self, Fingerprinter, HashKey, Scope};
+use crate::key::{self, Fingerprint, Fingerprinter, HashKey, Scope};
 use crate::record::NextOffset;
 use crate::store::{PartitionId, Store};
 
@@ -15,7 +15,7 @@ pub(super) const GROUP: &str = "shop";
 
 /// What the store underneath knows, asked past the consumer.
 pub(super) struct Marks {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     hasher: Fingerprinter,
 }
 
@@ -26,7 +26,7 @@ impl Marks {
         Self { store, hasher }
     }
 
-    fn id(&self, partition: usize) -> Option<PartitionId> {
+    pub(super) fn id(&self, partition: usize) -> Option<PartitionId> {
         let is_it = |name: &TopicPartition| usize::try_from(name.partition()) == Ok(partition);
         let place = self.store.heads().iter().position(|(name, _)| is_it(name));
         place
@@ -56,15 +56,21 @@ impl Marks {
 
     /// Whether the record is done as far as the store knows.
     pub(super) fn has(&self, identity: Identity, partition: usize, offset: i64) -> bool {
-        let Identity::Key(key) = identity else {
+        let Some(fingerprint) = self.fingerprint(identity) else {
             return self.has_passed(partition, offset);
+        };
+        let mut found = Vec::new();
+        self.store.lookup(&[fingerprint], &mut found).unwrap();
+        found[0].is_some()
+    }
+
+    fn fingerprint(&self, identity: Identity) -> Option<Fingerprint> {
+        let Identity::Key(key) = identity else {
+            return None;
         };
         let name = format!("key-{key}").into_bytes();
         let identity = key::Identity::Bytes(name.as_slice().into());
-        let mut found = Vec::new();
-        let fingerprint = self.hasher.fingerprint(&identity);
-        self.store.lookup(&[fingerprint], &mut found).unwrap();
-        found[0].is_some()
+        Some(self.hasher.fingerprint(&identity))
     }
 }
 
@@ -82,6 +88,8 @@ struct Effect {
     by: By,
     partition: usize,
     offset: i64,
+    /// Retention has dropped its mark.
+    expired: bool,
 }
 
 /// One record as its handler has it in hand.
@@ -126,6 +134,8 @@ pub(super) struct History {
     /// Partitions that a session ever held when it ended without order, that another member was
     /// ahead on, or whose handler panicked: doubt may last for more than one lease.
     pub(super) disorder: HashSet<usize>,
+    /// Keys that retention ever dropped: a record of one that was passed over has no mark any more.
+    gone: HashSet<Identity>,
     pub(super) session: u32,
     pub(super) uncommitted_records_max: usize,
 }
@@ -136,6 +146,23 @@ impl History {
         self.effects.contains_key(&identity)
     }
 
+    /// Retention has dropped units with these keys. Says which are not known any more.
+    pub(super) fn expired(&mut self, keys: &[Fingerprint], marks: &Marks) -> Vec<Identity> {
+        let mut gone = Vec::new();
+        for (identity, effects) in &mut self.effects {
+            let key = marks.fingerprint(*identity);
+            if !key.is_some_and(|key| keys.contains(&key)) || marks.has(*identity, 0, 0) {
+                continue;
+            }
+            gone.push(*identity);
+            for effect in effects {
+                effect.expired = true;
+            }
+        }
+        self.gone.extend(&gone);
+        gone
+    }
+
     /// Another member handles a record, or passes it over as done: its key counts as done either
     /// way, once it is known here what that member did.
     pub(super) fn elsewhere(&mut self, identity: Identity, partition: usize, offset: i64) {
@@ -143,6 +170,7 @@ impl History {
             by: By::Elsewhere,
             partition,
             offset,
+            expired: false,
         });
     }
 
@@ -185,10 +213,12 @@ impl History {
             by: By::Session(self.session),
             partition,
             offset,
+            expired: false,
         });
-        let unmarked = &mut self.unmarked[partition];
+        let (unmarked, gone) = (&mut self.unmarked[partition], &self.gone);
         unmarked.retain(|(identity, offset, session)| {
-            *session == self.session && !marks.has(*identity, partition, *offset)
+            let marked = marks.has(*identity, partition, *offset) || gone.contains(identity);
+            *session == self.session && !marked
         });
         unmarked.push((identity, offset, self.session));
         if unmarked.len() > self.uncommitted_records_max {
@@ -209,6 +239,15 @@ impl History {
         cluster: &Cluster,
         given: &[Option<Given>; PARTITIONS],
     ) -> Result<(), &'static str> {
+        let place = (earlier.partition, earlier.offset);
+        if earlier.expired {
+            let same = place == (handled.partition, handled.offset);
+            return if same {
+                Err("of the very record, below what is done")
+            } else {
+                Ok(())
+            };
+        }
         let there = cluster.logs[earlier.partition].has(earlier.offset, handled.identity);
         match earlier.by {
             By::Session(of) if of == session => Err("in one session"),
@@ -240,7 +279,9 @@ impl History {
     pub(super) fn ended_in_order(&self, marks: &Marks) -> Result<(), String> {
         for (partition, unmarked) in self.unmarked.iter().enumerate() {
             for (identity, offset, session) in unmarked {
-                if *session == self.session && !marks.has(*identity, partition, *offset) {
+                let marked =
+                    marks.has(*identity, partition, *offset) || self.gone.contains(identity);
+                if *session == self.session && !marked {
                     return Err(format!(
                         "{identity:?} took effect at {partition}@{offset} and has no mark after an \
                          end in order"
@@ -264,6 +305,7 @@ pub(super) fn may_commit(
     partition: usize,
     next: i64,
     marks: &Marks,
+    history: &History,
 ) -> Result<(), String> {
     let before = cluster.committed[partition].unwrap_or(0);
     if next < before {
@@ -273,7 +315,10 @@ pub(super) fn may_commit(
     }
     let log = &cluster.logs[partition];
     let mut passed = log.records.range(before..next);
-    match passed.find(|(offset, record)| !marks.has(record.identity, partition, **offset)) {
+    let marked = |offset: i64, identity: Identity| {
+        marks.has(identity, partition, offset) || history.gone.contains(&identity)
+    };
+    match passed.find(|(offset, record)| !marked(**offset, record.identity)) {
         None => Ok(()),
         Some((offset, record)) => Err(format!(
             "the group's position on {partition} goes to {next}, past {:?} at {offset}, which has \

@@ -7,6 +7,7 @@
 //! - nothing is lost: at the end every record in the topic has taken effect;
 //! - nothing takes effect twice, in any partition, unless its mark was not durable when its process
 //!   died, and then the same record comes announced in doubt and with the same token;
+//! - what retention has dropped may take effect again where it is sent again, and nowhere else;
 //! - never more effects without marks than the limit;
 //! - the group's position goes forward, and over records alone whose marks are durable;
 //! - a session that ends without a fault leaves every effect marked, and one that ends for a fault
@@ -18,6 +19,7 @@
 
 mod change;
 mod cluster;
+mod expire;
 mod ground;
 mod history;
 mod judge;

@@ -75,6 +75,8 @@ pub(super) enum Op {
     Stop,
     /// The process dies.
     Crash,
+    /// Retention drops the oldest units of a partition, as far as it may.
+    Expire { partition: usize, units: usize },
     /// The store fails at one of its next operations.
     Plan { after: u64, fault: Fault },
     /// Another member, with a store of its own, handles records of a partition and commits them.
@@ -187,6 +189,8 @@ fn process() -> impl Strategy<Value = Op> {
         2 => Just(Op::Harden),
         2 => Just(Op::Stop),
         2 => Just(Op::Crash),
+        3 => (partition(), 1..6_usize)
+            .prop_map(|(partition, units)| Op::Expire { partition, units }),
         4 => (0..12_u64, fault()).prop_map(|(after, fault)| Op::Plan { after, fault }),
         1 => partition().prop_map(|partition| Op::Broken { partition }),
         2 => pace(),

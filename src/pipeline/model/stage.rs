@@ -110,7 +110,7 @@ impl World {
             // What was left undone lies before the record that shows the change.
             Ok(())
         } else {
-            may_commit(&self.cluster, partition, next, marks)
+            may_commit(&self.cluster, partition, next, marks, &self.history)
         };
         match verdict {
             Ok(()) => self.cluster.committed[partition] = Some(next),
