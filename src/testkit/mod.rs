@@ -13,8 +13,6 @@ mod manual_clock;
 mod proxy;
 
 #[cfg(feature = "testkit")]
-pub use crate::source::kafka::read_and_drop;
-#[cfg(feature = "testkit")]
 pub use broker::{BrokerError, EmbeddedBroker, Produced};
 #[cfg(feature = "testkit")]
 pub use fault_store::{Fault, FaultStore, Fired, Operation};

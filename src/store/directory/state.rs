@@ -91,7 +91,6 @@ impl<E: Engine> State<E> {
         let mut places = Vec::with_capacity(units.len());
         let now = Moment::Now(self.clock.now_ms());
         for unit in units {
-            let place = self.partitions.place_of(unit)?;
             let tail = self.partitions.tail_of(unit, now);
             let place = self.partitions.place_of(unit)?;
             let last = self.partitions.get(unit.id).map(|last| last.place.step);
