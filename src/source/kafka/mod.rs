@@ -8,6 +8,7 @@ mod batch;
 mod commit;
 mod context;
 mod group;
+mod kept;
 pub(crate) mod log;
 mod membership;
 mod patience;
@@ -27,6 +28,7 @@ use rdkafka::topic_partition_list::TopicPartitionList;
 use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::{Group, Standing};
+pub(crate) use self::kept::{Kept, kept};
 use self::patience::REQUEST_LIMIT;
 pub(crate) use self::understood::not_understood;
 use self::understood::without_secrets;
@@ -82,6 +84,11 @@ impl KafkaSource {
             topics,
             unsent: None,
         })
+    }
+
+    /// What is subscribed to.
+    pub(crate) fn topics(&self) -> &[String] {
+        &self.topics
     }
 
     /// The membership, for whoever commits positions in transactions.
