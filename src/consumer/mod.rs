@@ -2,6 +2,7 @@
 
 mod builder;
 mod effect_store;
+mod horizon;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::builder::Builder;
 use self::effect_store::Effecting;
 pub use self::effect_store::{Access, EffectStore};
-use crate::dead_letter::{DeadLetter, Letters};
+use crate::dead_letter::{DeadLetter, Letters, reached_as};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::handler::{Delivery, Effects, Handler, HandlerFn, HandlerResult};
@@ -148,6 +149,12 @@ impl Membership {
                 self.engine.store().bind_cluster(&cluster)?;
             }
             let given_up = || shutdown.is_cancelled();
+            horizon::check(
+                &self.settings.retention,
+                &self.settings.retry,
+                &reached_as(&self.config, &ClientConfig::new()),
+                source.topics(),
+            );
             let letters = match &self.dead_letter {
                 // Before the group is joined: a topic that is missing is found now, not when the
                 // first record fails.

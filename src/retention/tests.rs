@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::key::Fingerprint;
 use crate::record::{NextOffset, TopicPartition};
 use crate::store::{
-    Anchor, CommitUnit, Entry, Gap, Gaps, Lease, MemoryStore, Owner, Retained, Store,
+    Anchor, CommitUnit, Entry, Expiry, Gap, Gaps, Lease, MemoryStore, Owner, Retained, Store,
 };
 use crate::testkit::ManualClock;
 
@@ -218,10 +218,21 @@ fn nothing_goes_above_what_is_not_done_or_not_committed_and_never_the_last_unit(
             kit.commit(CommitUnit { gaps, ..unit });
         }
         let mut sweeper = kit.sweeper(Retention::for_duration(Duration::ZERO));
+        let everything = Expiry {
+            id: lease.id,
+            older_than_ms: i64::MAX,
+            below: at(80),
+            entries: u64::MAX,
+            bytes: u64::MAX,
+        };
+        let store = kit.store.retaining().unwrap();
+        assert_eq!(store.would_expire(&everything).unwrap(), 30);
         // The group has committed 20 alone.
         let swept = sweeper.sweep_below(&|_| at(20), &mut || true).unwrap();
         assert_eq!(swept.expired.units, 2);
-        assert_eq!(sweeper.sweep().unwrap().expired.units, 1);
+        // And whoever asks gets no more than what lies below the gap.
+        assert_eq!(store.expire(&everything).unwrap().units, 1);
+        assert_eq!(sweeper.sweep().unwrap(), Swept::default());
         assert_eq!(kit.store.retained_from(lease.id), at(30));
         kit.commit(unit(&lease, 8, BEGAN_MS + 800 * HOUR_MS));
         kit.sweep(Retention::max_entries(1).at_cap(AtCap::ShrinkWindow));

@@ -92,6 +92,20 @@ impl RetryPolicy {
         self.only.as_ref().is_none_or(|covers| covers(error))
     }
 
+    /// How long all pauses together are at most: jitter may double one.
+    pub(crate) fn longest(&self) -> Duration {
+        let pauses = self.attempts_max.saturating_sub(1);
+        // By then all have the same length.
+        let growing = pauses.min(u64::BITS);
+        let mut pause = self.pause_min.min(self.pause_max);
+        let mut sum = Duration::ZERO;
+        for _ in 0..growing {
+            sum = sum.saturating_add(pause.saturating_mul(2));
+            pause = pause.saturating_mul(2).min(self.pause_max);
+        }
+        sum.saturating_add(pause.saturating_mul(2).saturating_mul(pauses - growing))
+    }
+
     /// The pauses between the attempts: one less than there are attempts.
     pub(crate) fn pauses(&self) -> impl Iterator<Item = Duration> + use<> {
         ExponentialBuilder::new()

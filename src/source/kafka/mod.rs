@@ -10,6 +10,7 @@ mod batch;
 mod commit;
 mod context;
 mod group;
+mod kept;
 pub(crate) mod log;
 mod membership;
 mod patience;
@@ -31,6 +32,7 @@ pub use self::alone::read_and_drop;
 use self::commit::Commits;
 use self::context::Context;
 pub(crate) use self::group::{Group, Standing};
+pub(crate) use self::kept::{Kept, kept};
 use self::patience::REQUEST_LIMIT;
 pub(crate) use self::understood::not_understood;
 use self::understood::without_secrets;
@@ -86,6 +88,11 @@ impl KafkaSource {
             topics,
             unsent: None,
         })
+    }
+
+    /// What is subscribed to.
+    pub(crate) fn topics(&self) -> &[String] {
+        &self.topics
     }
 
     /// The membership, for whoever commits positions in transactions.
