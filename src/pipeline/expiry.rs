@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::shared::Shared;
-use crate::engine::Engine;
+use crate::engine::{Committed, Engine};
 use crate::error::Error;
 use crate::metrics;
 use crate::record::NextOffset;
@@ -156,6 +156,21 @@ impl Drop for Expiry {
             // Its panics are caught, and told.
             let _ = thread.join();
         }
+    }
+}
+
+/// What hears of every commit: positions may follow, and the store may be full.
+pub(super) fn report(
+    engine: &Engine,
+    shared: &Arc<Shared>,
+) -> impl Fn(Result<Vec<Committed>, StoreError>) + Send + use<> {
+    let (engine, told) = (engine.clone(), Arc::clone(shared));
+    move |committed| match committed {
+        Ok(committed) => {
+            told.committed(committed);
+            told.room().look(&engine);
+        }
+        Err(error) => told.fail(error.into()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::expiry::Expiry;
+use super::expiry::{self, Expiry};
 use super::lane::{Beginning, Lane};
 use super::report::Report;
 use super::settings::Settings;
@@ -63,15 +63,8 @@ impl Session {
         driver: Arc<dyn Driver>,
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared::new(&settings));
-        let expiry = Expiry::start(&engine, &shared)?;
-        let (told, behind) = (Arc::clone(&shared), engine.clone());
-        let report = move |committed: Result<Vec<Committed>, StoreError>| match committed {
-            Ok(committed) => {
-                told.committed(committed);
-                told.room().look(&behind);
-            }
-            Err(error) => told.fail(error.into()),
-        };
+        let sweeping = Expiry::start(&engine, &shared)?;
+        let report = expiry::report(&engine, &shared);
         let committer =
             Committer::start(engine.clone(), settings.commit_linger, report).map_err(|source| {
                 Error::Thread {
@@ -85,7 +78,7 @@ impl Session {
             driver,
             shared,
             committer,
-            _expiry: expiry,
+            _expiry: sweeping,
             taken: Mutex::default(),
             running: Mutex::default(),
             ending: AtomicBool::new(false),

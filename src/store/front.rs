@@ -2,7 +2,7 @@
 
 use super::partitions::Partition;
 use super::tail::{Tail, Total};
-use super::{CommitUnit, Expired, Expiry, NextOffset, Place, StoreError};
+use super::{CommitUnit, Expired, Expiry, NextOffset, PartitionId, Place, Retained, StoreError};
 
 /// Units of one step.
 const UNITS_AT_ONCE: usize = 64;
@@ -26,6 +26,24 @@ impl Aged {
             None if max <= 0 => clock_ms,
             None => max.min(clock_ms),
         }
+    }
+}
+
+impl Partition {
+    /// What is held of it, where its oldest unit is as old as that. `None` before the first unit.
+    pub(super) fn retained(&self, id: PartitionId, oldest: Aged) -> Option<Retained> {
+        let tail = self.tail?;
+        Some(Retained {
+            id,
+            partition: self.name.clone(),
+            began: tail.began,
+            from: self.front?,
+            position: self.position(),
+            open: self.open,
+            clock_ms: tail.clock_ms,
+            oldest_ms: oldest.dated_ms(tail.clock_ms),
+            usage: self.usage(),
+        })
     }
 }
 

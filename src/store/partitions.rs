@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::front::Aged;
 use super::tail::{Moment, Tail, Total};
-use super::{CommitUnit, Gaps, Head, Lease, PartitionId, Place, Retained, StoreError, Usage};
+use super::{CommitUnit, Gaps, Head, Lease, PartitionId, Place, StoreError, Usage};
 use crate::record::{NextOffset, TopicPartition};
 
 /// One partition's state.
@@ -52,22 +51,6 @@ impl Partition {
     pub(super) fn usage(&self) -> Usage {
         let Total { entries, bytes } = self.written.less(self.expired);
         Usage { entries, bytes }
-    }
-
-    /// What is held of it, where its oldest unit is as old as that. `None` before the first unit.
-    pub(super) fn retained(&self, id: PartitionId, oldest: Aged) -> Option<Retained> {
-        let tail = self.tail?;
-        Some(Retained {
-            id,
-            partition: self.name.clone(),
-            began: tail.began,
-            from: self.front?,
-            position: self.position(),
-            open: self.open,
-            clock_ms: tail.clock_ms,
-            oldest_ms: oldest.dated_ms(tail.clock_ms),
-            usage: self.usage(),
-        })
     }
 
     /// Where it stands, `None` before the first unit.
