@@ -1,3 +1,4 @@
+use super::key::LogKey;
 use super::*;
 use crate::store::tail::Total;
 
