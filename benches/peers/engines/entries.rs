@@ -56,7 +56,7 @@ impl Decide for RocksDb {
 
     fn commit(&mut self) -> Outcome<()> {
         let batch = std::mem::take(&mut self.batch);
-        Ok(self.db.write_opt(&batch, &self.synced)?)
+        Ok(self.db.write_opt(batch, &self.synced)?)
     }
 }
 
