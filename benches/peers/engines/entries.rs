@@ -11,7 +11,7 @@ use rocksdb::{BlockBasedOptions, DBCompressionType, Options, WriteBatch, WriteOp
 
 use crate::Decide;
 
-/// RocksDB's guide to its options: dynamic levels, more background jobs, 16 KiB blocks, filters
+/// As the engine's guide to its options has it: dynamic levels, more background jobs, 16 KiB blocks, filters
 /// of 10 bits, files written out as they grow. Its log's files are used again, so that a sync has
 /// no file size to write.
 pub(crate) struct RocksDb {
@@ -56,7 +56,7 @@ impl Decide for RocksDb {
 
     fn commit(&mut self) -> Outcome<()> {
         let batch = std::mem::take(&mut self.batch);
-        Ok(self.db.write_opt(&batch, &self.synced)?)
+        Ok(self.db.write_opt(batch, &self.synced)?)
     }
 }
 

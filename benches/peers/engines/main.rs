@@ -138,7 +138,7 @@ fn original(number: u64) -> u64 {
 }
 
 fn is_copy(number: u64) -> bool {
-    number >= KEYS_PER_COMMIT && number % COPY_EVERY == 0
+    number >= KEYS_PER_COMMIT && number.is_multiple_of(COPY_EVERY)
 }
 
 fn marks(keys: u64) -> u64 {

@@ -41,16 +41,12 @@ impl Decide for Ours {
     fn is_new(&mut self, number: u64, key: &[u8; 16]) -> Outcome<bool> {
         let offset = i64::try_from(number)?;
         let candidate = self.ledger.candidate(offset, key, Some(b"value"));
-        match self.ledger.look(&candidate)? {
-            Look::New => {
-                self.ledger.done(&candidate, None)?;
-                Ok(true)
-            }
-            _ => {
-                self.ledger.skip(&candidate)?;
-                Ok(false)
-            }
+        if self.ledger.look(&candidate)? == Look::New {
+            self.ledger.done(&candidate, None)?;
+            return Ok(true);
         }
+        self.ledger.skip(&candidate)?;
+        Ok(false)
     }
 
     fn commit(&mut self) -> Outcome<()> {

@@ -16,9 +16,9 @@ use crate::topic::Watch;
 /// The line by which a contender tells that the clock may start.
 pub const BEGUN: &str = "begun";
 /// For the way to [`BEGUN`], and for that from there to the end.
-const RUN_LIMIT: Duration = Duration::from_secs(300);
+const RUN_LIMIT: Duration = Duration::from_mins(5);
 /// For a stop in order.
-const STOP_LIMIT: Duration = Duration::from_secs(60);
+const STOP_LIMIT: Duration = Duration::from_mins(1);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What a run came to.

@@ -64,7 +64,11 @@ impl Broker {
     pub fn delete_all(&self, prefix: &str) -> Outcome<()> {
         let admin = self.admin()?;
         let metadata = admin.inner().fetch_metadata(None, REQUEST_LIMIT)?;
-        let names: Vec<_> = metadata.topics().iter().map(|topic| topic.name()).collect();
+        let names: Vec<_> = metadata
+            .topics()
+            .iter()
+            .map(rdkafka::metadata::MetadataTopic::name)
+            .collect();
         let ours: Vec<_> = names
             .into_iter()
             .filter(|name| name.starts_with(prefix))
@@ -181,7 +185,10 @@ impl Watch {
     pub fn position(&self) -> Outcome<i64> {
         let partition = self.partition.clone();
         let found = self.consumer.committed_offsets(partition, REQUEST_LIMIT)?;
-        let offset = found.elements().first().map(|element| element.offset());
+        let offset = found
+            .elements()
+            .first()
+            .map(rdkafka::topic_partition_list::TopicPartitionListElem::offset);
         Ok(match offset {
             Some(Offset::Offset(offset)) => offset,
             _ => 0,

@@ -1,4 +1,4 @@
-//! Kafka Streams (`exactly_once_v2`, keys in RocksDB) against this crate's consumer, on one broker.
+//! Kafka Streams (`exactly_once_v2`, a persistent store) against this crate's consumer, on one broker.
 //!
 //! `scripts/bench streams` builds the Java program (benches/streams) and starts the broker.
 //! Environment: `KAFKA_BOOTSTRAP`, `BENCH_STREAMS_CLASSES` (Java's class path), `JAVA_HOME`,
