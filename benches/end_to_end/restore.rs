@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use idempotent_consumer::store::SledStore;
-use idempotent_consumer::{Delivery, Effects, IdempotentConsumer, RestoreProgress, key};
+use idempotent_consumer::{
+    Delivery, Effects, IdempotentConsumer, RestoreProgress, TopicPartition, key,
+};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use tokio_util::sync::CancellationToken;
@@ -61,13 +63,17 @@ async fn restore(topic: &Topic) -> Outcome<Duration> {
         .await??;
     let directory = support::on_disk()?;
     let told = Arc::<Mutex<Told>>::default();
-    let hears = Arc::clone(&told);
+    let (hears, begins) = (Arc::clone(&told), Arc::clone(&told));
     let consumer = IdempotentConsumer::builder(config)
         .topics([topic.name.as_str()])
         .key(key::record_key())
+        // Before the first record: a short restore says nothing until it is over.
+        .on_assignment(move |_: &[TopicPartition]| {
+            let mut told = begins.lock().unwrap_or_else(PoisonError::into_inner);
+            told.begun.get_or_insert_with(Instant::now);
+        })
         .on_restore(move |progress: &RestoreProgress| {
             let mut told = hears.lock().unwrap_or_else(PoisonError::into_inner);
-            told.begun.get_or_insert_with(Instant::now);
             if progress.done {
                 told.done += 1;
                 told.ended = Some(Instant::now());
