@@ -8,6 +8,13 @@
 //! answer is checked. Memory is the system's count for a process that does nothing else. Files are
 //! mostly in the system's page cache, which is not the process's.
 
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "numbers of keys are far below where anything is lost"
+)]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;

@@ -29,6 +29,8 @@ mod redb;
 mod retaining;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(any(feature = "sled", feature = "redb"))]
+mod standing;
 mod summary;
 mod tail;
 #[cfg(feature = "postgres")]

@@ -53,20 +53,6 @@ impl Partition {
         Usage { entries, bytes }
     }
 
-    /// Where it stands, `None` before the first unit.
-    #[cfg(any(feature = "sled", feature = "redb"))]
-    pub(super) fn standing(&self) -> Option<Standing> {
-        Some(Standing {
-            place: self.place,
-            head: self.head?,
-            gaps: self.gaps.clone(),
-            tail: self.tail?,
-            written: self.written,
-            expired: self.expired,
-            front: self.front?,
-        })
-    }
-
     /// Whether both say the same of a partition. Not of its time, where that was worked out when
     /// each was opened.
     #[cfg(any(feature = "sled", feature = "redb"))]
@@ -105,20 +91,6 @@ impl Partition {
     }
 }
 
-/// What the units of a partition's log say of it, up to one of them.
-#[cfg(any(feature = "sled", feature = "redb"))]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing {
-    /// Of the last unit.
-    pub(super) place: Place,
-    pub(super) head: Head,
-    pub(super) gaps: Gaps,
-    pub(super) tail: Tail,
-    pub(super) written: Total,
-    pub(super) expired: Total,
-    pub(super) front: NextOffset,
-}
-
 /// All partitions, by their dense number.
 #[derive(Debug, Default)]
 pub(super) struct Partitions {
@@ -150,7 +122,7 @@ impl Partitions {
         self.list.get(id.0 as usize)
     }
 
-    fn get_mut(&mut self, id: PartitionId) -> Result<&mut Partition, StoreError> {
+    pub(super) fn get_mut(&mut self, id: PartitionId) -> Result<&mut Partition, StoreError> {
         let partition = self.list.get_mut(id.0 as usize);
         partition.ok_or(StoreError::Misused(NEVER_LEASED))
     }
@@ -294,20 +266,6 @@ impl Partitions {
         let moved = partition.and_then(|one| Some((one.front?, one.tail?.began)));
         let moved = moved.filter(|(front, began)| front > began);
         moved.map_or(NextOffset::ZERO, |(front, _)| front)
-    }
-
-    /// Goes on from where a log had been followed to.
-    #[cfg(any(feature = "sled", feature = "redb"))]
-    pub(super) fn resume(&mut self, id: PartitionId, standing: Standing) -> Result<(), StoreError> {
-        let partition = self.get_mut(id)?;
-        partition.place = standing.place;
-        partition.head = Some(standing.head);
-        partition.gaps = standing.gaps;
-        partition.tail = Some(standing.tail);
-        partition.written = standing.written;
-        partition.expired = standing.expired;
-        partition.front = Some(standing.front);
-        Ok(())
     }
 
     /// Puts back what a file says of a partition.

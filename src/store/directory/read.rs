@@ -10,7 +10,7 @@ use super::{
 use crate::clock::{Clock as _, SystemClock};
 use crate::record::NextOffset;
 use crate::store::format::Logged;
-use crate::store::partitions::Standing;
+use crate::store::standing::Standing;
 use crate::store::tail::Moment;
 use crate::store::{PartitionId, Place};
 

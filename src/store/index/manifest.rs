@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::NextOffset;
 use crate::store::directory::files;
-use crate::store::partitions::Standing;
+use crate::store::standing::Standing;
 use crate::store::tail::{Tail, Total};
 use crate::store::{Anchor, Gap, Gaps, Head, PartitionId, Place, StoreError};
 

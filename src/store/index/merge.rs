@@ -136,7 +136,7 @@ mod tests {
     fn sealed(tables: usize) -> Vec<u64> {
         let mut runs = Vec::new();
         for _ in 0..tables {
-            runs.push(MILLION);
+            runs.extend([MILLION]);
             while let Some(due) = due_of(&runs, MILLION) {
                 let keys = runs[due.clone()].iter().sum();
                 runs.splice(due, [keys]);

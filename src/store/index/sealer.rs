@@ -139,9 +139,12 @@ impl Sealer {
         *manifest = None;
         let path = self.directory.join(manifest::NAME);
         writer::remove(&path)
-            .and_then(|()| match self.directory.exists() {
-                true => files::sync_parent(&path),
-                false => Ok(()),
+            .and_then(|()| {
+                if self.directory.exists() {
+                    files::sync_parent(&path)
+                } else {
+                    Ok(())
+                }
             })
             .map_err(files::failed(&path, "removing the index's manifest"))
     }

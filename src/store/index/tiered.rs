@@ -16,6 +16,7 @@ use crate::store::{CommitUnit, Mark, PartitionId, StoreError};
 
 /// What bounds memory and work.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_field_names, reason = "the unit comes last")]
 pub(in crate::store) struct Bounds {
     /// So many keys are gathered in memory before they are sealed: 17 MB, and just so many that the
     /// tables do not grow once more.

@@ -73,8 +73,8 @@ impl SledOptions {
 
     /// Opens the store at `directory`, or makes a new one where there is nothing.
     ///
-    /// Reads the filters of what is sealed, and the records that are not: about a second for a hundred
-    /// million keys after a close in order. Where it takes longer, progress is logged.
+    /// Reads the filters of what is sealed, and the records that are not; where that takes over a
+    /// second, it says in the log how far it is.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::OtherEngine`],

@@ -45,20 +45,20 @@ fn entries() -> impl Strategy<Value = Vec<Known>> {
 fn blocks(entries: &[Known]) -> Vec<(Vec<Known>, Buffer)> {
     let mut packer = Packer::default();
     let mut blocks = Vec::new();
-    let mut packed = Vec::new();
-    let mut finish = |packer: &mut Packer, packed: &mut Vec<Known>| {
+    let mut inside = Vec::new();
+    let mut finish = |packer: &mut Packer, inside: &mut Vec<Known>| {
         let mut buffer = EMPTY;
         buffer[..BLOCK_BYTES].copy_from_slice(&packer.finish(HERE).unwrap());
-        blocks.push((std::mem::take(packed), buffer));
+        blocks.push((std::mem::take(inside), buffer));
     };
     for entry in entries {
         if !packer.push(entry) {
-            finish(&mut packer, &mut packed);
+            finish(&mut packer, &mut inside);
             assert!(packer.push(entry), "one always fits");
         }
-        packed.push(*entry);
+        inside.push(*entry);
     }
-    finish(&mut packer, &mut packed);
+    finish(&mut packer, &mut inside);
     assert!(packer.finish(HERE).is_none());
     blocks
 }

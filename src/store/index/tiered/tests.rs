@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::store::index::Table;
-use crate::store::partitions::Standing;
+use crate::store::standing::Standing;
 use crate::store::tail::{Moment, Tail, Total};
 use crate::store::{Entry, Gaps, Head, Place};
 
@@ -52,6 +52,8 @@ fn unit(at: i64, keys: &[(u64, u8)]) -> CommitUnit {
         outbox: Vec::new(),
     }
 }
+
+type Answers = Vec<Option<Mark>>;
 
 /// An index, what it was given, and a table with the same.
 struct Pair<'a> {
@@ -132,7 +134,7 @@ impl<'a> Pair<'a> {
         self.index.check().unwrap();
     }
 
-    fn answers(&self) -> (Vec<Option<Mark>>, Result<Vec<Option<Mark>>, StoreError>) {
+    fn answers(&self) -> (Answers, Result<Answers, StoreError>) {
         let keys: Vec<_> = (0..KEYS + 10).map(key).collect();
         let (mut expected, mut found) = (Vec::new(), Vec::new());
         self.table.lookup(&keys, &mut expected);
@@ -154,6 +156,10 @@ fn log(units: u64) -> Vec<CommitUnit> {
     let units =
         (0..units).map(|at| unit(i64::try_from(at).unwrap(), &keys(at).collect::<Vec<_>>()));
     units.collect()
+}
+
+fn is_run(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "run")
 }
 
 fn numbers(directory: &Path) -> Vec<String> {
@@ -260,9 +266,5 @@ fn marks_below_a_floor_do_not_count_and_runs_of_nothing_else_are_dropped() {
     pair.index.expire(PartitionId(0), front, dropped).unwrap();
     pair.settle();
     assert_eq!(pair.index.len(), 0);
-    assert!(
-        numbers(&directory)
-            .iter()
-            .all(|name| !name.ends_with(".run"))
-    );
+    assert!(numbers(&directory).iter().all(|name| !is_run(name)));
 }

@@ -35,7 +35,7 @@ fn between(before: &Files, behind: &Files) -> Vec<Files> {
     let mut states = vec![before.clone(), behind.clone()];
     let mut whole = before.clone();
     for (name, content) in behind {
-        if !name.ends_with(".run") || before.contains_key(name) {
+        if !is_run(name) || before.contains_key(name) {
             continue;
         }
         for cut in [
