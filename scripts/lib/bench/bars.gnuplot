@@ -5,7 +5,7 @@
 # No background, and greys and hues of middling lightness: to be read on light and on dark pages.
 
 set datafile separator "\t"
-stats rows using 1:3 nooutput
+stats rows using 1 nooutput
 count = STATS_records
 set terminal svg size 760, 96 + 50 * count font "sans-serif,13" noenhanced name "bars"
 set output output_file

@@ -45,7 +45,7 @@ versions() {
 # locked PACKAGE LOCKFILE: its versions, a line each.
 locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p}" "$2"; }
 
-java_version() { "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n '2s/ (build.*//p'; }
+java_version() { "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n '1s/"//gp'; }
 
 filter_versions() {
     local text
