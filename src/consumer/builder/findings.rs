@@ -86,6 +86,16 @@ impl Builder {
                 "choose where a record carries its identity, from the module `key`",
             );
         }
+        findings.extend(self.limit_findings());
+        findings
+    }
+
+    /// What of the bounds is at fault.
+    fn limit_findings(&self) -> Vec<audit::Finding> {
+        let mut findings = Vec::new();
+        let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
+            findings.push(audit::Finding::new(setting, value, reason, fix));
+        };
         let limits = self.limits();
         if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&limits.uncommitted) {
             refuse(

@@ -88,6 +88,10 @@ impl<S: Store> Store for Transactional<S> {
         self.inner.bind_cluster(cluster_id)
     }
 
+    fn may_lack_kept(&self, id: PartitionId) -> bool {
+        self.inner.may_lack_kept(id)
+    }
+
     fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
         // Not while a commit is between its transaction and its marks: that would fence what is sent.
         let mut link = self.link();

@@ -19,6 +19,8 @@ const SLOT_BYTES: usize = 40;
 const PAIR_BYTES: usize = 2 * SLOT_BYTES;
 const NONE: i64 = -1;
 const STEP_MAX: u32 = (1 << 24) - 1;
+const OPEN: u8 = 1;
+const LACKS: u8 = 2;
 
 /// What is known of one partition outside its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,9 @@ pub(super) struct Mark {
     pub(super) epoch: u32,
     /// Leased and not released.
     pub(super) open: bool,
+    /// Since it was last released, more effects may have lost their marks than a death of a process
+    /// alone costs: what the journal had kept is gone, or is of a lease that nobody ended.
+    pub(super) lacks: bool,
 }
 
 pub(super) struct HighWater {
@@ -128,7 +133,8 @@ fn encode(sequence: u64, mark: &Mark, id: u32) -> [u8; SLOT_BYTES] {
     slot[28..32].copy_from_slice(&id.to_le_bytes());
     let step = mark.place.map_or(0, |place| held(place).step);
     slot[32..36].copy_from_slice(&step.to_be_bytes());
-    slot[32] = u8::from(mark.open);
+    let flag = |set: bool, bit| if set { bit } else { 0 };
+    slot[32] = flag(mark.open, OPEN) | flag(mark.lacks, LACKS);
     let sum = crc32fast::hash(&slot[..36]);
     slot[36..].copy_from_slice(&sum.to_le_bytes());
     slot
@@ -147,7 +153,8 @@ fn decode(slot: &[u8], id: u32) -> Option<(u64, Mark)> {
         floor: NextOffset::new(i64::from_le_bytes(long(8)?)),
         place: next.map(|next| Place { next, step }),
         epoch: u32::from_le_bytes(word(24)?),
-        open: *slot.get(32)? != 0,
+        open: *slot.get(32)? & OPEN != 0,
+        lacks: *slot.get(32)? & LACKS != 0,
     };
     Some((u64::from_le_bytes(long(0)?), mark))
 }
@@ -162,6 +169,7 @@ mod tests {
             place: NextOffset::new(next).map(|next| Place { next, step: 70_000 }),
             epoch: 3,
             open,
+            lacks: !open,
         }
     }
 

@@ -45,9 +45,8 @@ pub(super) struct Journal {
     current: usize,
     /// How far the log has each partition, by its number.
     logged: Vec<Option<NextOffset>>,
-    /// How often each partition was leased since the store was opened, by its number.
-    leases: Vec<u32>,
-    /// What was kept before may be lost: the machine was another, or has been started since.
+    /// Whether each partition was leased since the store was opened, by its number.
+    leased: Vec<bool>,
     other_boot: bool,
     frame: Vec<u8>,
 }
@@ -86,7 +85,7 @@ impl Journal {
             halves: Default::default(),
             current: 0,
             logged: Vec::new(),
-            leases: Vec::new(),
+            leased: Vec::new(),
             other_boot: !unused && (!written || boot() != Some(head)),
             frame: Vec::new(),
         };
@@ -164,23 +163,21 @@ impl Journal {
         }
     }
 
-    /// Whether effects of a partition may have gone without a mark although they were kept: with a
-    /// page cache, or with a lease before this one that was not the last of its process.
-    pub(super) fn may_lack(&self, id: PartitionId) -> bool {
-        let leases = self.leases.get(id.0 as usize).copied();
-        self.other_boot || leases.unwrap_or(0) > 1
+    /// Whether what was kept before may be lost with a page cache: the machine was another, or has
+    /// been started since.
+    pub(super) fn is_of_another_boot(&self) -> bool {
+        self.other_boot
     }
 
-    /// A new lease: what an older one left here does not count any more.
-    pub(super) fn begin(&mut self, id: PartitionId) {
-        if let Some(leases) = slot(&mut self.leases, id) {
-            *leases = leases.saturating_add(1);
-        }
+    /// A new lease: what an older one left here does not count any more. Says whether the partition
+    /// was leased before since the store was opened.
+    pub(super) fn begin(&mut self, id: PartitionId) -> bool {
         for half in &mut self.halves {
             if let Some(reach) = slot(&mut half.reach, id) {
                 *reach = None;
             }
         }
+        slot(&mut self.leased, id).is_some_and(|leased| std::mem::replace(leased, true))
     }
 }
 

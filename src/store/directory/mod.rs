@@ -182,10 +182,13 @@ impl<E: Engine> Store for DirectoryStore<E> {
                     place: None,
                     epoch: 0,
                     open: false,
+                    lacks: false,
                 });
             }
             let mark = state.mark_mut(id)?;
             mark.epoch = lease.epoch;
+            // What a lease of this process kept that never ended is of its epoch: nobody takes it over.
+            mark.lacks |= self.journal_lock().begin(id) && mark.open;
             mark.open = true;
             // The slot before the name: a named partition without a slot would be damage. And on
             // the device before the first effect, or a power cut would leave no doubt behind.
@@ -199,7 +202,6 @@ impl<E: Engine> Store for DirectoryStore<E> {
                 stamp.write(&self.paths.stamp)?;
                 state.stamp = stamp;
             }
-            self.journal_lock().begin(id);
             Ok(lease)
         })
     }
@@ -215,6 +217,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
             let mark = state.mark_mut(lease.id)?;
             mark.place = reached;
             mark.open = false;
+            mark.lacks = false;
             state.write_mark(&self.paths, lease.id, true)
         })
     }
@@ -260,7 +263,9 @@ impl<E: Engine> Store for DirectoryStore<E> {
     }
 
     fn may_lack_kept(&self, id: PartitionId) -> bool {
-        self.journal_lock().may_lack(id)
+        let state = self.state();
+        let mark = state.marks.get(id.0 as usize);
+        mark.is_some_and(|mark| mark.lacks)
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::clock::SystemClock;
 use crate::record::TopicPartition;
-use crate::store::Claims;
+use crate::store::{Claims, PartitionId};
 
 /// Opens the store at `directory`, or makes one where there is nothing and `create` says so. `log`
 /// opens the log at a path, or makes it.
@@ -94,6 +94,9 @@ pub(super) fn open_locked<E: Engine>(
     reading.read(&covered)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
     let (journal, left) = Journal::open(&paths.journal, stamp.partitions.is_empty())?;
+    if journal.is_of_another_boot() {
+        doubt(&paths, &mut marks, &mut high_water)?;
+    }
     let store = DirectoryStore {
         state: Mutex::new(State {
             log,
@@ -114,6 +117,23 @@ pub(super) fn open_locked<E: Engine>(
     };
     journal::take_over(&store, left)?;
     Ok(store)
+}
+
+/// Writes down that leases which were not released may lack what was kept. Before the journal says
+/// that it is of this boot: whoever opens the store next could not tell any more.
+fn doubt(
+    paths: &Paths,
+    marks: &mut [high_water::Mark],
+    high_water: &mut HighWater,
+) -> Result<(), StoreError> {
+    let failed = || files::failed::<io::Error>(&paths.high_water, "writing the high water");
+    for (id, mark) in (0..).map(PartitionId).zip(marks) {
+        if mark.open && !mark.lacks {
+            mark.lacks = true;
+            high_water.write(id, mark).map_err(failed())?;
+        }
+    }
+    high_water.sync().map_err(failed())
 }
 
 /// A directory without a stamp may hold nothing but what an unfinished creation leaves behind.

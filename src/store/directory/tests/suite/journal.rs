@@ -105,7 +105,12 @@ fn what_an_older_lease_kept_is_not_believed_and_the_newer_one_may_lack_it() {
     let new = store.lease(&orders(0)).unwrap();
     assert!(store.may_lack_kept(new.id));
     drop(store);
-    assert_eq!(head(&opened(parent.path())), 10);
+    let store = opened(parent.path());
+    assert_eq!(head(&store), 10);
+    let lease = store.lease(&orders(0)).unwrap();
+    assert!(store.may_lack_kept(lease.id), "nor does the next process");
+    store.release(&lease).unwrap();
+    assert!(!store.may_lack_kept(lease.id));
 }
 
 #[test]
@@ -120,6 +125,22 @@ fn after_a_power_cut_what_was_kept_may_be_lacking() {
     fs::write(&path, bytes).unwrap();
     let store = opened(parent.path());
     assert!(store.may_lack_kept(lease.id));
+    drop(store);
+    // Whoever opened it first has only looked, or died before the end of what is in doubt.
+    let store = opened(parent.path());
+    let lease = store.lease(&orders(0)).unwrap();
+    assert!(store.may_lack_kept(lease.id));
+    drop(store);
+    let store = opened(parent.path());
+    let lease = store.lease(&orders(0)).unwrap();
+    assert!(lease.in_doubt && store.may_lack_kept(lease.id));
+    store.release(&lease).unwrap();
+    assert!(!store.may_lack_kept(lease.id));
+    drop(store);
+    fs::remove_file(&path).unwrap();
+    let store = opened(parent.path());
+    let lease = store.lease(&orders(0)).unwrap();
+    assert!(!lease.in_doubt && !store.may_lack_kept(lease.id));
     drop(store);
     fs::remove_file(&path).unwrap();
     let store = opened(parent.path());
