@@ -61,7 +61,17 @@ locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p}" "$2"; }
 java_version() { "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n '1s/"//gp'; }
 
 filter_versions() {
-    local text
+    local text anew
     printf -v text '%s, ' "${FILTER_CRATES[@]//@/ }"
+    anew=$(filters_dir)/bin/anew
+    if [[ -e $anew ]]; then text+="anew $(anew_version "$anew"), "; fi
     printf '%s\n' "${text%, }"
+}
+
+# anew_version FILE: it does not say it, and one from PATH may be any; Go writes it into a program.
+anew_version() {
+    local version
+    version=$(LC_ALL=C grep -aom 1 -P "mod\t$FILTER_MODULE\t\K[^\t\n]+" "$1") || version='of unknown version'
+    if [[ -L $1 ]]; then version+=" (from PATH)"; fi
+    printf '%s\n' "$version"
 }
