@@ -16,15 +16,16 @@
 )]
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use idempotent_consumer::key::Fingerprint;
 use idempotent_consumer::store::{
-    CommitUnit, Durability, Entry, Gaps, Lease, Mark, Owner, SledStore, Store,
+    CommitUnit, Durability, Entry, Gaps, Lease, Mark, Owner, SledStore, Store, Summary,
 };
 use idempotent_consumer::{NextOffset, TopicPartition};
 
@@ -59,14 +60,7 @@ fn main() -> Outcome<()> {
     let a_key = bytes as f64 / work.keys as f64;
     println!("disk: {bytes} bytes, {a_key:.1} a key");
     work.run("open", directory)?;
-    // Half a table more than what is sealed, and killed before it can be.
-    let mut child = work.start("more", directory)?;
-    let output = child.stdout.take().ok_or("no output")?;
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line)?;
-    child.kill()?;
-    child.wait()?;
-    println!("killed after {line}", line = line.trim());
+    println!("killed after {}", work.kill_in_more(directory)?);
     work.run("open", directory)
 }
 
@@ -83,6 +77,7 @@ impl Work {
             .args([self.keys.to_string(), self.partitions.to_string()])
             .env(TASK, task)
             .env(DIRECTORY, directory)
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         Ok(command.spawn()?)
     }
@@ -96,13 +91,32 @@ impl Work {
         Ok(())
     }
 
+    /// Half a table more than what is sealed, and killed before it can be, with its leases.
+    fn kill_in_more(self, directory: &Path) -> Outcome<String> {
+        let mut child = self.start("more", directory)?;
+        let output = child.stdout.take().ok_or("no output")?;
+        let mut line = String::new();
+        let said = BufReader::new(output).read_line(&mut line);
+        child.kill()?;
+        let status = child.wait()?;
+        said?;
+        if line.is_empty() || status.signal().is_none() {
+            return Err(format!("more: ended before it was killed: {status}").into());
+        }
+        Ok(line.trim().to_owned())
+    }
+
     fn one(self, task: &str, directory: &Path) -> Outcome<()> {
         let begun = Instant::now();
         let store = open(directory)?;
         let opened = begun.elapsed().as_secs_f64();
         match task {
             "fill" => {
-                let decisions = self.fill(&store, 0, self.keys)?;
+                let leases = self.lease(&store)?;
+                let decisions = self.fill(&store, &leases, 0, self.keys)?;
+                for lease in &leases {
+                    store.release(lease)?;
+                }
                 let begun = Instant::now();
                 drop(store);
                 println!(
@@ -111,43 +125,49 @@ impl Work {
                 );
             }
             "open" => {
+                // Where it is says nothing to a reader of the page.
+                let Summary {
+                    keys, partitions, ..
+                } = store.summary();
                 println!(
-                    "opened in {opened:.2} s: {}; {}",
-                    store.summary(),
+                    "opened in {opened:.2} s: {keys} keys, {partitions} partitions; {}",
                     memory()?
                 );
                 self.check(&store)?;
                 println!("checked; {}", memory()?);
             }
             "more" => {
-                let decisions = self.fill(&store, self.keys, self.keys + 1_500_000)?;
+                let leases = self.lease(&store)?;
+                let decisions = self.fill(&store, &leases, self.keys, self.keys + 1_500_000)?;
                 println!("{decisions}");
                 std::io::stdout().flush()?;
-                // Until it is killed.
-                loop {
-                    std::thread::park();
-                }
+                // Until it is killed; it does not outlive who is to do it.
+                std::io::stdin().read_to_end(&mut Vec::new())?;
+                return Err("not killed".into());
             }
             other => return Err(format!("{TASK}={other} is no task").into()),
         }
         Ok(())
     }
 
-    /// Does the keys of a range; says how fast, and in how much memory.
-    fn fill(self, store: &SledStore, from: u64, to: u64) -> Outcome<String> {
+    fn lease(self, store: &SledStore) -> Outcome<Vec<Lease>> {
         let owner = Owner {
             group: "bench".to_owned(),
             recipe: "record key".to_owned(),
             scope: "topic".to_owned(),
         };
         store.bind(&owner)?;
-        let leases: Vec<_> = (0..self.partitions)
+        (0..self.partitions)
             .map(|number| {
                 store
                     .lease(&TopicPartition::new("bench", i32::try_from(number)?))
                     .map_err(Into::into)
             })
-            .collect::<Outcome<_>>()?;
+            .collect()
+    }
+
+    /// Does the keys of a range; says how fast, and in how much memory.
+    fn fill(self, store: &SledStore, leases: &[Lease], from: u64, to: u64) -> Outcome<String> {
         let mut random = 1;
         let (mut decisions, mut said) = (0, from);
         let (mut keys, mut found) = (Vec::new(), Vec::new());
@@ -177,9 +197,6 @@ impl Work {
         let took = begun.elapsed().as_secs_f64();
         let rate = decisions as f64 / took;
         let memory = memory()?;
-        for lease in &leases {
-            store.release(lease)?;
-        }
         Ok(format!(
             "{decisions} decisions in {took:.1} s: {rate:.0} a second; {memory}"
         ))

@@ -42,10 +42,12 @@ fn a_line_that_could_not_be_written_is_not_marked() {
     lab.expect_both("a\n");
 }
 
-/// Runs `dedup` with files limited to `kib`, as a full disk would.
+/// Runs `dedup` with files limited to `kib`, as a full disk would. The input is a file: from a pipe
+/// that runs dry it would come in more batches than one.
 fn limited(lab: &Lab, kib: usize, input: &[u8]) -> Finished {
     let script = format!("ulimit -f {kib}; trap '' XFSZ; exec '{DEDUP}'");
-    run(lab.command("bash").args(["-c", &script]), input)
+    let input = lab.write("input", input);
+    finish(start(lab.command("bash").args(["-c", &script]), input))
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::{DEDUP, Lab, cannot_run, eventually, finish, read, run};
+use crate::support::{
+    DEDUP, Lab, cannot_run, eventually, finish, pipe_without_reader, read, run, start,
+};
 
 const FIELDS: [&str; 8] = [
     "lines",
@@ -97,6 +99,41 @@ fn a_file_of_figures_is_begun_anew_and_standard_error_stays_silent() {
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("every line is handled"));
     lab.expect_both("a\nb\n");
+}
+
+#[test]
+fn a_run_that_does_not_come_to_its_end_says_no_figures_and_leaves_none_of_the_run_before() {
+    let lab = Lab::new();
+    let call = |arguments: &[&str]| {
+        lab.write("figures", "of the run before\n");
+        let mut command = lab.dedup();
+        command.args(["--stats=json", "--stats-file=figures"]);
+        command.args(arguments);
+        command
+    };
+    let input = lab.write("input", "a\n");
+    let mut command = call(&["--out=/dev/stdout"]);
+    let left = finish(start(command.stdout(pipe_without_reader()), &input));
+    assert_eq!((left.code, &*left.stderr), (Some(0), ""));
+    assert_eq!(read(lab.path("figures")), b"");
+    // On standard error neither.
+    let mut command = lab.dedup();
+    command.args(["--stats=json", "--out=/dev/stdout"]);
+    let left = finish(start(command.stdout(pipe_without_reader()), &input));
+    assert_eq!((left.code, &*left.stderr), (Some(0), ""));
+
+    let failed = run(&mut call(&["--key=field:9"]), "a\n");
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert_eq!(read(lab.path("figures")), b"");
+
+    let mut command = call(&[]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    eventually("the figures are emptied", || {
+        read(lab.path("figures")).is_empty()
+    });
+    child.kill().unwrap();
+    assert_eq!(finish(child).code, None);
+    assert_eq!(read(lab.path("figures")), b"");
 }
 
 #[test]

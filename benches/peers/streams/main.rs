@@ -200,7 +200,8 @@ fn streams(job: &Job, interval: Option<&str>) -> Outcome<Command> {
 
 /// What the changelog of a store takes on the broker; nothing where its directory is not known.
 fn changelog_bytes(group: &str) -> Outcome<Option<u64>> {
-    match std::env::var_os("BENCH_BROKER_DATA") {
+    // Empty where scripts/bench did not start the broker.
+    match std::env::var_os("BENCH_BROKER_DATA").filter(|data| !data.is_empty()) {
         Some(data) => {
             let directory = Path::new(&data).join(format!("{group}{CHANGELOG}-0"));
             bytes_on_disk(&directory).map(Some)

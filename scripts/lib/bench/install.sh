@@ -45,7 +45,8 @@ filters_dir() {
     printf '%s\n' "$PEERS_CACHE/filters-${sum%% *}"
 }
 
-# The directory exists only complete, because it is filled under another name and renamed.
+# The directory exists only complete, because it is filled under another name and renamed. What a
+# failure or an interrupt leaves of it is removed.
 install_filters() {
     local dir part
     dir=$(filters_dir)
@@ -53,10 +54,13 @@ install_filters() {
     say "installing ${FILTER_CRATES[*]} and anew into $dir"
     mkdir -p -- "$PEERS_CACHE"
     part=$(mktemp -d -- "$dir.part-XXXXXX")
-    CARGO_TARGET_DIR=$part/target cargo install --locked --quiet --root "$part" "${FILTER_CRATES[@]}" >&2
-    rm -rf -- "$part/target"
-    install_anew "$part/bin"
-    mv -T -- "$part" "$dir"
+    (
+        trap 'rm -rf -- "$part"' EXIT
+        CARGO_TARGET_DIR=$part/target cargo install --locked --quiet --root "$part" "${FILTER_CRATES[@]}" >&2
+        rm -rf -- "$part/target"
+        install_anew "$part/bin"
+        mv -T -- "$part" "$dir"
+    )
 }
 
 install_anew() {

@@ -3,16 +3,29 @@
 
 # print_setting PART LOAD_BEFORE SECONDS
 print_setting() {
-    local cpu memory disk
+    local cpu memory
     cpu=$(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
     memory=$(awk '/^MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)
-    disk=$(df --output=fstype,source "$BENCH_ROOT" | tail -n 1 | tr -s ' ')
     cat <<SETTING
 - $(date --utc +%F), commit $(commit_name), \`scripts/bench $1\` (${sizes,,} size), $3 s
-- ${cpu:-unknown CPU}, $(nproc) cores, $memory, disk $disk, $(uname -sr); load average (1 minute) before and after: $2, $(load_now)
+- ${cpu:-unknown CPU}, $(nproc) cores, $memory, $(disks "$1"), $(uname -sr); load average (1 minute) before and after: $2, $(load_now)
 - $(rustc --version), $(versions "$1")
 SETTING
 }
+
+# disks PART: of what a part measures, which need not be the repository's.
+disks() {
+    local stores=${CARGO_TARGET_DIR:-$BENCH_ROOT/target}
+    case $1 in
+    # benches/dedup/run knows no other.
+    filter) stores=$BENCH_ROOT/target ;;
+    engines | mq_bridge | streams) stores=$PEERS_CACHE/target ;;
+    esac
+    printf 'files on %s' "$(disk_of "$stores")"
+    if needs_broker "$1" && [[ -n $broker_data ]]; then printf ', the broker on %s' "$(disk_of "$broker_data")"; fi
+}
+
+disk_of() { df --output=fstype,source -- "$1" | tail -n 1 | tr -s ' '; }
 
 commit_name() {
     local name changes
@@ -48,7 +61,17 @@ locked() { sed -n "/^name = \"$1\"\$/{n;s/^version = \"\(.*\)\"\$/\1/p}" "$2"; }
 java_version() { "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n '1s/"//gp'; }
 
 filter_versions() {
-    local text
+    local text anew
     printf -v text '%s, ' "${FILTER_CRATES[@]//@/ }"
+    anew=$(filters_dir)/bin/anew
+    if [[ -e $anew ]]; then text+="anew $(anew_version "$anew"), "; fi
     printf '%s\n' "${text%, }"
+}
+
+# anew_version FILE: it does not say it, and one from PATH may be any; Go writes it into a program.
+anew_version() {
+    local version
+    version=$(LC_ALL=C grep -aom 1 -P "mod\t$FILTER_MODULE\t\K[^\t\n]+" "$1") || version='of unknown version'
+    if [[ -L $1 ]]; then version+=" (from PATH)"; fi
+    printf '%s\n' "$version"
 }

@@ -43,7 +43,8 @@ Options:
       --stats KIND    say at the end on standard error what was done
                       text: a sentence, as --verbose
                       json: an object in one line, see docs/dedup.md
-      --stats-file PATH  write that there instead; the file is begun anew
+      --stats-file PATH  write that there instead; the file is emptied at the
+                      start, and stays so where the run does not end in order
       --no-progress   show no counts while a long input is read; without it
                       they are shown where standard error is a terminal
       --wait SECONDS  wait up to this long for another dedup that uses a file

@@ -20,11 +20,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Opens the file, where there is to be one, and leaves it as it is until the end.
+    /// Opens the file, where there is to be one, and empties it: figures of an earlier run would
+    /// pass for this one's where it does not come to its end, whatever the reason.
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
         let file = match &config.stats_file {
             None => None,
-            Some(path) => Some((path.clone(), open(path, config)?)),
+            Some(path) => {
+                let file = open(path, config)?;
+                empty(&file).map_err(|source| Error::io("empty for the figures", path, source))?;
+                Some((path.clone(), file))
+            }
         };
         Ok(Self {
             form: config.stats,
@@ -81,9 +86,16 @@ fn open(path: &Path, config: &Config) -> Result<File, Error> {
     Ok(file)
 }
 
-fn replace(mut file: &File, text: &str) -> io::Result<()> {
+/// There is nothing to empty in a pipe or a device.
+fn empty(file: &File) -> io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
+    Ok(())
+}
+
+/// Another run may have given its figures meanwhile.
+fn replace(mut file: &File, text: &str) -> io::Result<()> {
+    empty(file)?;
     writeln!(file, "{text}")
 }
