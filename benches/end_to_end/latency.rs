@@ -59,8 +59,8 @@ async fn measure(topic: &Topic) -> Outcome<Vec<Duration>> {
         .topics([topic.name.as_str()])
         .key(key::record_key())
         .build(Arc::clone(&store))?;
-    let handled = Arc::new(Mutex::new(empty(topic)));
-    let seen = Arc::clone(&handled);
+    let times = Arc::new(Mutex::new(empty(topic)));
+    let seen = Arc::clone(&times);
     let handler = async move |delivery: &Delivery<'_>, _: &mut Effects| {
         let (record, now) = (delivery.record(), Instant::now());
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,9 +93,9 @@ async fn measure(topic: &Topic) -> Outcome<Vec<Duration>> {
     shutdown.cancel();
     consuming.await??;
     producing.await??;
-    let handled = handled.lock().unwrap_or_else(PoisonError::into_inner);
+    let times = times.lock().unwrap_or_else(PoisonError::into_inner);
     let cold = WARM_UP / topic.partitions;
-    let both = handled.iter().flat_map(|one| one.iter().skip(cold));
+    let both = times.iter().flat_map(|one| one.iter().skip(cold));
     let both = both.zip(durable.iter().flat_map(|one| one.iter().skip(cold)));
     let waits = both.map(|(handled, durable)| Some((*durable)? - (*handled)?));
     waits

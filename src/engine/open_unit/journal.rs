@@ -84,14 +84,15 @@ impl OpenUnit {
     }
 }
 
-#[cfg(all(test, feature = "sled"))]
+#[cfg(test)]
+#[cfg(feature = "sled")]
 mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
     use crate::engine::{Candidate, Engine, Ledger};
     use crate::key::Scope;
-    use crate::store::{Durability, Owner, SledOptions, Store as _};
+    use crate::store::{Durability, Owner, SledOptions};
     use crate::{NextOffset, TopicPartition};
 
     fn engine(path: &Path) -> Engine {
