@@ -2,7 +2,7 @@
 
 use super::{Inner, OpenUnit};
 use crate::record::NextOffset;
-use crate::store::{CommitUnit, Gaps, Store};
+use crate::store::{CommitUnit, Store};
 
 /// How much of the unit under way the store has kept.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +31,12 @@ impl Kept {
         }
     }
 
-    /// The unit that ends at `next` is being written from here on.
-    pub(super) fn taken(&mut self, next: NextOffset) {
-        self.cut_off = self.to != next;
+    /// The unit that ends at `next`, with so many entries, is being written from here on.
+    ///
+    /// What was settled below the head does not move it: where the head alone were compared, what is
+    /// kept behind this unit would close gaps whose marks are in it.
+    pub(super) fn taken(&mut self, next: NextOffset, entries: usize) {
+        self.cut_off = self.to != next || self.entries != entries || self.at_risk > 0;
         self.in_flight = self.at_risk;
         self.entries = 0;
         self.to = next;
@@ -60,8 +63,8 @@ impl OpenUnit {
     /// Before the unit is taken, too: else nothing could be kept behind it until it is durable.
     pub(super) fn keep(&self, inner: &mut Inner, store: &dyn Store) {
         let kept = &inner.kept;
-        let in_order = inner.held.is_empty() && inner.gaps == Gaps::default();
-        let continues = kept.has_head && !kept.cut_off && in_order && !inner.closed;
+        let continues = kept.has_head && !kept.cut_off && !inner.closed;
+        // One that does not move the head could not be put in order with the others of its place.
         if !continues || kept.at_risk == 0 || inner.next <= kept.to {
             return;
         }
@@ -73,7 +76,7 @@ impl OpenUnit {
             max_timestamp_ms: inner.max_timestamp_ms,
             anchor: inner.anchor,
             entries: inner.entries.iter().skip(kept.entries).cloned().collect(),
-            gaps: Gaps::default(),
+            gaps: inner.undone(),
             outbox: Vec::new(),
         };
         if store.journal(&part) {
