@@ -86,3 +86,85 @@ impl OpenUnit {
         }
     }
 }
+
+#[cfg(all(test, feature = "sled"))]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use crate::engine::{Candidate, Engine, Ledger};
+    use crate::key::Scope;
+    use crate::record::TopicPartition;
+    use crate::store::{Gap, Owner, SledStore, Store as _};
+
+    fn ledger(path: &Path) -> (Arc<SledStore>, Ledger) {
+        let store = Arc::new(SledStore::open(path).unwrap());
+        let owner = Owner {
+            group: "shop".into(),
+            recipe: "line".into(),
+            scope: "topic".into(),
+        };
+        let engine = Engine::new(Arc::clone(&store) as _, &owner, Scope::Topic).unwrap();
+        let ledger = engine.lease(&TopicPartition::new("orders", 0)).unwrap();
+        (store, ledger)
+    }
+
+    /// Takes the records at these offsets in.
+    fn hold(ledger: &mut Ledger, offsets: &[i64]) -> Vec<Candidate> {
+        let mut held = Vec::new();
+        for offset in offsets {
+            let candidate = ledger.candidate(*offset, &offset.to_le_bytes(), None);
+            ledger.hold(&candidate);
+            held.push(candidate);
+        }
+        held
+    }
+
+    /// What the store knows when it is opened again: where the head is, what is not done below it,
+    /// and which of these it has marks of.
+    fn left(path: &Path, held: &[Candidate]) -> (i64, Vec<(i64, i64)>, Vec<i64>) {
+        let (store, ledger) = ledger(path);
+        let lease = ledger.lease();
+        let gaps = store.gaps(lease.id);
+        let gaps = gaps.iter().map(|Gap { from, to, .. }| (from, to)).collect();
+        let keys: Vec<_> = held.iter().filter_map(|one| one.fingerprint).collect();
+        let mut found = Vec::new();
+        store.lookup(&keys, &mut found).unwrap();
+        let known = held.iter().zip(found).filter(|(_, mark)| mark.is_some());
+        let known = known.map(|(one, _)| one.offset).collect();
+        (lease.head.unwrap().next.get(), gaps, known)
+    }
+
+    #[test]
+    fn what_was_done_out_of_order_is_kept_with_what_is_left_open() {
+        let parent = tempfile::tempdir().unwrap();
+        let (store, mut ledger) = ledger(parent.path());
+        let held = hold(&mut ledger, &[0, 1, 2, 3, 4]);
+        ledger.done(&held[0], None).unwrap();
+        ledger.commit_own().unwrap();
+        ledger.done(&held[2], None).unwrap();
+        ledger.done(&held[4], None).unwrap();
+        assert_eq!(ledger.journal(), 0);
+        ledger.done(&held[1], None).unwrap();
+        assert_eq!(ledger.journal(), 1, "it does not move the head");
+        drop((store, ledger));
+        let expected = (5, vec![(1, 2), (3, 4)], vec![0, 2, 4]);
+        assert_eq!(left(parent.path(), &held), expected);
+    }
+
+    #[test]
+    fn nothing_is_kept_behind_a_unit_on_its_way_with_marks_that_were_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let (store, mut ledger) = ledger(parent.path());
+        let held = hold(&mut ledger, &[0, 1, 2, 3, 4]);
+        ledger.done(&held[3], None).unwrap();
+        ledger.commit_own().unwrap();
+        ledger.done(&held[1], None).unwrap();
+        // On its way, and never there.
+        ledger.open.take(&*store).unwrap();
+        ledger.done(&held[4], None).unwrap();
+        assert_eq!(ledger.journal(), 2);
+        drop((store, ledger));
+        assert_eq!(left(parent.path(), &held), (4, vec![(0, 3)], vec![3]));
+    }
+}
