@@ -259,9 +259,9 @@ impl Ledger {
         self.open.journal(self.engine.store())
     }
 
-    /// Effects whose marks are not durable yet.
-    pub(crate) fn uncommitted(&self) -> usize {
-        self.open.uncommitted()
+    /// Effects that a death of the process would repeat, and all whose marks are not durable yet.
+    pub(crate) fn unmarked(&self) -> (usize, usize) {
+        self.open.unmarked()
     }
 
     /// Behind the highest record that was settled.

@@ -70,6 +70,15 @@ struct Inner {
     closed: bool,
 }
 
+impl Inner {
+    /// What lies below the head and is not settled.
+    fn undone(&self) -> Gaps {
+        let held = self.held.range(..self.next.get());
+        self.gaps
+            .with(held.map(|(offset, held)| (*offset, held.forgotten)))
+    }
+}
+
 /// The state of one lease that its worker and the committer share.
 #[derive(Debug)]
 pub(crate) struct OpenUnit {
@@ -280,12 +289,10 @@ impl OpenUnit {
             return None;
         }
         self.keep(&mut inner, store);
-        let gaps = inner.gaps.with(
-            inner
-                .held
-                .range(..inner.next.get())
-                .map(|(offset, held)| (*offset, held.forgotten)),
-        );
+        let gaps = inner.undone();
+        let entries = std::mem::take(&mut inner.entries);
+        let next = inner.next;
+        inner.kept.taken(next, entries.len());
         let unit = CommitUnit {
             id: self.id,
             epoch: self.epoch,
@@ -293,7 +300,7 @@ impl OpenUnit {
             next: inner.next,
             max_timestamp_ms: inner.max_timestamp_ms,
             anchor: inner.anchor,
-            entries: std::mem::take(&mut inner.entries),
+            entries,
             gaps,
             outbox: std::mem::take(&mut inner.outbox),
         };
@@ -305,8 +312,6 @@ impl OpenUnit {
         inner.effect_at = None;
         inner.moved_at = None;
         inner.writing = true;
-        let next = inner.next;
-        inner.kept.taken(next);
         if std::mem::take(&mut inner.crowded) {
             self.changed.notify_all();
         }

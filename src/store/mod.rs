@@ -279,7 +279,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// A partition's units are kept in their order: the first begins at the head that the store has
     /// acknowledged or at the end of the unit in the commit under way, each other where the one
-    /// before ends. They have no gaps, and the partition has a head.
+    /// before ends. Each moves the head, says what is not done below it, and has the marks of all
+    /// that is done since the one before; and the partition has a head.
     fn journal(&self, unit: &CommitUnit) -> bool {
         let _ = unit;
         false

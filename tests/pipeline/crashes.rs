@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 
-use idempotent_consumer::Delivery;
 use idempotent_consumer::testkit::EmbeddedBroker;
+use idempotent_consumer::{Builder, Delivery, HandlerResult, Ordering};
 
 use crate::stalled::Stalled;
 use crate::support::*;
@@ -24,6 +26,12 @@ const LAST_STALLED: usize = 3_300;
 const RECORDS_STALLED: u32 = 5_000;
 /// What that child is told in the place of a bound.
 const STALLED: usize = 0;
+/// The same, for one that handles out of order.
+const STALLED_UNORDERED: usize = 1_001;
+/// The effect in which that one dies: gaps take room in its units.
+const LAST_UNORDERED: usize = 2_500;
+/// Of these, each is handled long after those behind it.
+const SLOW_EVERY: i64 = 97;
 
 /// The child: does nothing unless one of the tests below starts it.
 #[test]
@@ -37,7 +45,7 @@ fn child_of_the_crash_tests() {
     let effects = std::fs::File::create(directory.join("effects")).unwrap();
     let done = Mutex::new((effects, 0));
     let builder = builder_with(config_at(&bootstrap));
-    let last = if max == STALLED { LAST_STALLED } else { LAST };
+    let last = last_of(max);
     let handler = move |delivery: &Delivery<'_>| {
         let (file, count) = &mut *done.lock().unwrap();
         writeln!(file, "{}", effect(delivery)).unwrap();
@@ -48,12 +56,51 @@ fn child_of_the_crash_tests() {
         Ok(())
     };
     let seen = directory.join("seen");
-    if max == STALLED {
+    if max == STALLED_UNORDERED {
+        out_of_order(builder, Stalled::after(1, &seen), handler).wait(last + 1);
+    } else if max == STALLED {
         Running::start(builder, Stalled::after(1, &seen), handler).wait(last + 1);
     } else {
         let builder = builder.uncommitted_records_max(max);
         Running::start(builder, sled(&seen), handler).wait(last + 1);
     }
+}
+
+fn is_stalled(max: usize) -> bool {
+    [STALLED, STALLED_UNORDERED].contains(&max)
+}
+
+fn last_of(max: usize) -> usize {
+    match max {
+        STALLED => LAST_STALLED,
+        STALLED_UNORDERED => LAST_UNORDERED,
+        _ => LAST,
+    }
+}
+
+/// Handles many at once, and some of them only when a hundred others are done.
+fn out_of_order(
+    builder: Builder,
+    store: Stalled,
+    handler: impl Fn(&Delivery<'_>) -> HandlerResult + Send + Sync + 'static,
+) -> Running {
+    let done = AtomicUsize::new(0);
+    let builder = builder.ordering(Ordering::Unordered);
+    Running::run(
+        builder,
+        store,
+        async move |delivery: &Delivery<'_>, _: &mut _| {
+            if delivery.offset() % SLOW_EVERY == 0 {
+                let enough = done.load(SeqCst) + 100;
+                while done.load(SeqCst) < enough {
+                    tokio::task::yield_now().await;
+                }
+            }
+            handler(delivery)?;
+            done.fetch_add(1, SeqCst);
+            Ok(())
+        },
+    )
 }
 
 fn crash(broker: &EmbeddedBroker, directory: &Path, uncommitted_max: usize) -> HashSet<String> {
@@ -67,19 +114,14 @@ fn crash(broker: &EmbeddedBroker, directory: &Path, uncommitted_max: usize) -> H
     assert!(!child.status.success(), "it was to die: {child:?}");
     let effects = std::fs::read_to_string(directory.join("effects")).unwrap();
     let effects: HashSet<_> = effects.lines().map(str::to_owned).collect();
-    let last = if uncommitted_max == STALLED {
-        LAST_STALLED
-    } else {
-        LAST
-    };
-    assert_eq!(effects.len(), last, "{child:?}");
+    assert_eq!(effects.len(), last_of(uncommitted_max), "{child:?}");
     effects
 }
 
 /// Crashes a child, goes on, and gives what took effect twice.
 fn repeated_after_a_crash(uncommitted_max: usize) -> Vec<String> {
     let (broker, dir) = (broker(1), tempfile::tempdir().unwrap());
-    let records = if uncommitted_max == STALLED {
+    let records = if is_stalled(uncommitted_max) {
         RECORDS_STALLED
     } else {
         RECORDS
@@ -116,6 +158,16 @@ fn repeated_after_a_crash(uncommitted_max: usize) -> Vec<String> {
 #[test]
 fn a_crash_far_ahead_of_the_device_repeats_a_thousand_at_most() {
     let repeated = repeated_after_a_crash(STALLED);
+    assert!(
+        (1..=1_000).contains(&repeated.len()),
+        "{} were",
+        repeated.len()
+    );
+}
+
+#[test]
+fn a_crash_out_of_order_and_far_ahead_of_the_device_repeats_a_thousand_at_most() {
+    let repeated = repeated_after_a_crash(STALLED_UNORDERED);
     assert!(
         (1..=1_000).contains(&repeated.len()),
         "{} were",

@@ -25,11 +25,10 @@ impl Builder {
     /// repeat: from [`uncommitted_records_max`](Self::uncommitted_records_max) to 8,000, which
     /// is the default, or that bound where it was chosen.
     ///
-    /// Records that are handled in the order of their offsets may run ahead of the device so far:
-    /// stores on disk keep what is done from a death of the process before it is synced. Nothing is
-    /// acknowledged before that: no offset, and no answer to a copy. With
-    /// [`Ordering::Key`](crate::Ordering::Key) and [`Unordered`](crate::Ordering::Unordered), and
-    /// with stores that keep nothing before they commit, the lower bound counts for both.
+    /// Work may run ahead of the device so far: stores on disk keep what is done from a death of
+    /// the process before it is synced. Nothing is acknowledged before that: no offset, and no
+    /// answer to a copy. With stores that keep nothing before they commit, the lower bound counts
+    /// for both.
     pub fn unsynced_records_max(mut self, records: usize) -> Self {
         self.unsynced_records_max = Some(records);
         self

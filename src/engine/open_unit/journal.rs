@@ -2,7 +2,7 @@
 
 use super::{Inner, OpenUnit};
 use crate::record::NextOffset;
-use crate::store::{CommitUnit, Gaps, Store};
+use crate::store::{CommitUnit, Store};
 
 /// How much of the unit under way the store has kept.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +31,12 @@ impl Kept {
         }
     }
 
-    /// The unit that ends at `next` is being written from here on.
-    pub(super) fn taken(&mut self, next: NextOffset) {
-        self.cut_off = self.to != next || self.at_risk > 0;
+    /// The unit that ends at `next`, with so many entries, is being written from here on.
+    ///
+    /// What was settled below the head does not move it: where the head alone were compared, what is
+    /// kept behind this unit would close gaps whose marks are in it.
+    pub(super) fn taken(&mut self, next: NextOffset, entries: usize) {
+        self.cut_off = self.to != next || self.entries != entries || self.at_risk > 0;
         self.in_flight = self.at_risk;
         self.entries = 0;
         self.to = next;
@@ -60,8 +63,8 @@ impl OpenUnit {
     /// Before the unit is taken, too: else nothing could be kept behind it until it is durable.
     pub(super) fn keep(&self, inner: &mut Inner, store: &dyn Store) {
         let kept = &inner.kept;
-        let in_order = inner.held.is_empty() && inner.gaps == Gaps::default();
-        let continues = kept.has_head && !kept.cut_off && in_order && !inner.closed;
+        let continues = kept.has_head && !kept.cut_off && !inner.closed;
+        // One that does not move the head could not be put in order with the others of its place.
         if !continues || kept.at_risk == 0 || inner.next <= kept.to {
             return;
         }
@@ -73,7 +76,7 @@ impl OpenUnit {
             max_timestamp_ms: inner.max_timestamp_ms,
             anchor: inner.anchor,
             entries: inner.entries.iter().skip(kept.entries).cloned().collect(),
-            gaps: Gaps::default(),
+            gaps: inner.undone(),
             outbox: Vec::new(),
         };
         if store.journal(&part) {
@@ -92,68 +95,85 @@ mod tests {
 
     use crate::engine::{Candidate, Engine, Ledger};
     use crate::key::Scope;
-    use crate::store::{Durability, Owner, SledOptions};
-    use crate::{NextOffset, TopicPartition};
+    use crate::record::{NextOffset, TopicPartition};
+    use crate::store::{Gap, Owner, SledStore, Store as _};
 
-    fn engine(path: &Path) -> Engine {
+    fn ledger(path: &Path) -> (Arc<SledStore>, Ledger) {
+        let store = Arc::new(SledStore::open(path).unwrap());
         let owner = Owner {
-            group: "group".into(),
+            group: "shop".into(),
             recipe: "line".into(),
             scope: "topic".into(),
         };
-        let store = SledOptions::default().durability(Durability::Process);
-        Engine::new(Arc::new(store.open(path).unwrap()), &owner, Scope::Topic).unwrap()
+        let engine = Engine::new(Arc::clone(&store) as _, &owner, Scope::Topic).unwrap();
+        let ledger = engine.lease(&TopicPartition::new("orders", 0)).unwrap();
+        (store, ledger)
     }
 
-    fn lines(engine: &Engine) -> Ledger {
-        engine.lease(&TopicPartition::new("lines", 0)).unwrap()
-    }
-
-    fn look(ledger: &Ledger, offset: i64) -> Candidate {
-        let candidate = ledger.candidate(offset, &offset.to_le_bytes(), None);
-        let _new = ledger.look(&candidate).unwrap();
-        candidate
-    }
-
-    fn done(ledger: &mut Ledger, offsets: std::ops::Range<i64>) {
+    /// Takes the records at these offsets in.
+    fn hold(ledger: &mut Ledger, offsets: &[i64]) -> Vec<Candidate> {
+        let mut held = Vec::new();
         for offset in offsets {
-            let candidate = look(ledger, offset);
-            ledger.done(&candidate, None).unwrap();
+            let candidate = ledger.candidate(*offset, &offset.to_le_bytes(), None);
+            ledger.hold(&candidate);
+            held.push(candidate);
         }
+        held
+    }
+
+    /// What the store knows when it is opened again: where the head is, what is not done below it,
+    /// and which of these it has marks of.
+    fn left(path: &Path, held: &[Candidate]) -> (i64, Vec<(i64, i64)>, Vec<i64>) {
+        let (store, ledger) = ledger(path);
+        let lease = ledger.lease();
+        let gaps = store.gaps(lease.id);
+        let gaps = gaps.iter().map(|Gap { from, to, .. }| (from, to)).collect();
+        let keys: Vec<_> = held.iter().filter_map(|one| one.fingerprint).collect();
+        let mut found = Vec::new();
+        store.lookup(&keys, &mut found).unwrap();
+        let known = held.iter().zip(found).filter(|(_, mark)| mark.is_some());
+        let known = known.map(|(one, _)| one.offset).collect();
+        (lease.head.unwrap().next.get(), gaps, known)
     }
 
     #[test]
-    fn nothing_is_kept_behind_a_unit_under_way_that_was_not_wholly_kept() {
+    fn what_was_done_out_of_order_is_kept_with_what_is_left_open() {
         let parent = tempfile::tempdir().unwrap();
-        let path = parent.path().join("store");
-        let engine_one = engine(&path);
-        let mut ledger = lines(&engine_one);
-        done(&mut ledger, 0..5);
-        let late = look(&ledger, 5);
-        ledger.hold(&late);
-        done(&mut ledger, 6..11);
-        engine_one.commit().unwrap();
-        // Below the head, so that the unit ends where the one before did.
-        ledger.done(&late, None).unwrap();
-        let under_way = ledger.open.take(engine_one.store());
-        assert!(under_way.is_some());
-        done(&mut ledger, 11..20);
-        assert_eq!(ledger.journal(), 10, "the one under way and nine behind it");
-        drop((ledger, engine_one));
-        // The unit under way never came to the log: neither did what lies behind it.
-        let engine_two = engine(&path);
-        let ledger = lines(&engine_two);
-        let head = ledger.lease().head.unwrap();
-        assert_eq!(Some(head.next), NextOffset::new(11));
-        let gaps = engine_two.store().gaps(ledger.lease().id);
-        assert_eq!(gaps.first(), NextOffset::new(5));
+        let (store, mut ledger) = ledger(parent.path());
+        let held = hold(&mut ledger, &[0, 1, 2, 3, 4]);
+        ledger.done(&held[0], None).unwrap();
+        ledger.commit_own().unwrap();
+        ledger.done(&held[2], None).unwrap();
+        ledger.done(&held[4], None).unwrap();
+        assert_eq!(ledger.journal(), 0);
+        ledger.done(&held[1], None).unwrap();
+        assert_eq!(ledger.journal(), 1, "it does not move the head");
+        drop((store, ledger));
+        let expected = (5, vec![(1, 2), (3, 4)], vec![0, 2, 4]);
+        assert_eq!(left(parent.path(), &held), expected);
+    }
+
+    #[test]
+    fn nothing_is_kept_behind_a_unit_on_its_way_with_marks_that_were_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let (store, mut ledger) = ledger(parent.path());
+        let held = hold(&mut ledger, &[0, 1, 2, 3, 4]);
+        ledger.done(&held[3], None).unwrap();
+        ledger.commit_own().unwrap();
+        ledger.done(&held[1], None).unwrap();
+        // On its way, and never there.
+        ledger.open.take(&*store).unwrap();
+        ledger.done(&held[4], None).unwrap();
+        assert_eq!(ledger.journal(), 2);
+        drop((store, ledger));
+        assert_eq!(left(parent.path(), &held), (4, vec![(0, 3)], vec![3]));
     }
 
     #[test]
     fn what_a_durable_unit_leaves_at_risk_is_what_lies_behind_it() {
         let mut kept = super::Kept::new(NextOffset::new(11));
         kept.at_risk = 1;
-        kept.taken(NextOffset::new(11).unwrap());
+        kept.taken(NextOffset::new(11).unwrap(), 1);
         kept.at_risk += 9;
         assert!(kept.cut_off);
         kept.hardened();

@@ -34,9 +34,10 @@ impl OpenUnit {
         self.wait(busy, patience)
     }
 
-    /// Effects without durable marks.
-    pub(in crate::engine) fn uncommitted(&self) -> usize {
-        self.inner().uncommitted
+    /// Effects that a death of the process would repeat, and all without durable marks.
+    pub(in crate::engine) fn unmarked(&self) -> (usize, usize) {
+        let inner = self.inner();
+        (inner.kept.at_risk, inner.uncommitted)
     }
 
     /// Waits until something has become durable, or nothing will any more.

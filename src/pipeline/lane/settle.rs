@@ -122,11 +122,13 @@ impl Lane {
         }
     }
 
-    /// Records that are handed out may take effect while so many others have no durable mark yet.
+    /// Records that are handed out may take effect while so many others are not kept, and have no
+    /// durable mark yet.
     pub(in crate::pipeline) fn has_room_beside(&mut self, under_way: usize) -> bool {
-        let max = self.context.settings.uncommitted_records_max;
-        let uncommitted = self.ledger.uncommitted();
-        let has_room = under_way + uncommitted < max;
+        let settings = &self.context.settings;
+        let (at_risk, uncommitted) = self.ledger.unmarked();
+        let has_room = under_way + at_risk < settings.uncommitted_records_max
+            && under_way + uncommitted < settings.unsynced_records_max;
         if !has_room && uncommitted > 0 {
             self.urge_now_and_then();
         }
