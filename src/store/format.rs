@@ -5,7 +5,9 @@ mod key;
 mod tail;
 
 use self::bytes::{Reader, push_varint, unzigzag, varint_bytes, zigzag};
-pub(super) use self::key::{log_key, log_key_behind, parse_log_key};
+#[cfg(any(feature = "sled", feature = "redb"))]
+pub(super) use self::key::log_key_behind;
+pub(super) use self::key::{log_key, parse_log_key};
 use self::tail::{TAIL_BYTES_MAX, read_tail, tail_numbers};
 use super::tail::Tail;
 use super::{Anchor, CommitUnit, Entry, Gap, Gaps, PartitionId, Place};
