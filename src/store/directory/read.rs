@@ -60,6 +60,11 @@ impl<'a, L: Log> Reading<'a, L> {
         for (id, standing) in covered {
             self.resume(*id, standing)?;
         }
+        for (id, mark) in (0..).map(PartitionId).zip(&*self.marks) {
+            if let Some(floor) = mark.floor {
+                self.index.begin_at(id, floor);
+            }
+        }
         let mut from = Vec::new();
         while let Some(behind) = self.read_from(&from, covered)? {
             from = behind;
