@@ -283,7 +283,10 @@ fn remove_others(directory: &Path, manifest: &Manifest) -> Result<(), StoreError
     };
     let named = manifest.runs.iter();
     let mut kept: Vec<_> = named.map(|run| path_of(directory, run.number)).collect();
-    if !manifest.covered.is_empty() {
+    if manifest.covered.is_empty() {
+        // For good, and first: one that came back would name what has gone, or what is not believed.
+        manifest::remove(directory)?;
+    } else {
         kept.push(directory.join(manifest::NAME));
     }
     for entry in entries {
