@@ -149,30 +149,35 @@ impl Sweeper {
         let now = self.clock.elapsed();
         let first = || Look::first(one.clock_ms, &*self.clock);
         let look = self.looks.entry(one.id).or_insert_with(first);
+        let held = || -> Result<Held, StoreError> {
+            Ok(Held {
+                partition: one.partition.clone(),
+                keys: store.would_expire(expiry)?,
+                of: one.usage.entries,
+            })
+        };
+        if let Some(at) = look.held_at {
+            // After so long everything that was there is older than was promised, by a clock that
+            // nobody sets. Not before: the longer it is, the less of a jump the jump looks like.
+            if now.saturating_sub(at) < keep {
+                return held().map(Some);
+            }
+            look.believe(one.clock_ms, now);
+            return Ok(None);
+        }
         let jump = look.jump(one.clock_ms, now);
-        // After so long everything that was there is older than was promised, by a clock that
-        // nobody sets.
-        let waited = look
-            .held_at
-            .is_some_and(|at| now.saturating_sub(at) >= keep);
-        let (Some(jump), false, true) = (jump, waited, one.oldest_ms < expiry.older_than_ms) else {
+        let (Some(jump), true) = (jump, one.oldest_ms < expiry.older_than_ms) else {
             look.believe(one.clock_ms, now);
             return Ok(None);
         };
-        let held = Held {
-            partition: one.partition.clone(),
-            keys: store.would_expire(expiry)?,
-            of: one.usage.entries,
-        };
+        let held = held()?;
         let percent = u64::from(self.retention.percent());
-        if look.held_at.is_none() {
-            if held.keys.saturating_mul(100) <= held.of.saturating_mul(percent) {
-                look.believe(one.clock_ms, now);
-                return Ok(None);
-            }
-            look.held_at = Some(now);
-            warn(&held, jump, keep, percent);
+        if held.keys.saturating_mul(100) <= held.of.saturating_mul(percent) {
+            look.believe(one.clock_ms, now);
+            return Ok(None);
         }
+        look.held_at = Some(now);
+        warn(&held, jump, keep, percent);
         Ok(Some(held))
     }
 }

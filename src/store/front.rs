@@ -77,6 +77,37 @@ fn clock_ms(partition: &Partition) -> i64 {
     partition.tail.map_or(i64::MIN, |tail| tail.clock_ms)
 }
 
+/// The time from which a unit counts as old, with what those behind it say.
+///
+/// One that claims to be from later than the clock stands is as old as its commit. Its own tail may
+/// say too much: after a pause the clock moves only when three records agree, with the second unit
+/// behind it.
+fn dated_ms(
+    fore: &Fore,
+    clock_ms: i64,
+    behind: &mut impl FnMut(Place) -> Result<Option<Fore>, StoreError>,
+) -> Result<i64, StoreError> {
+    let mut dated_ms = fore.aged.dated_ms(clock_ms);
+    if fore.aged.max_timestamp_ms <= clock_ms {
+        return Ok(dated_ms);
+    }
+    let (mut place, mut moved) = (fore.place, 0);
+    for _ in 0..UNITS_AT_ONCE {
+        let Some(next) = behind(place)? else {
+            // The clock may still be on its way to it.
+            return Ok(clock_ms);
+        };
+        place = next.place;
+        dated_ms = dated_ms.max(next.aged.tail.map_or(dated_ms, |tail| tail.clock_ms));
+        // What only fills gaps says nothing of the time.
+        moved += u32::from(place.step == 0);
+        if moved == 2 {
+            break;
+        }
+    }
+    Ok(dated_ms)
+}
+
 /// Whether a unit may go by its place: below what is not done, and never the last, which says
 /// where the work stands.
 fn may_go(expiry: &Expiry, partition: &Partition, place: Place) -> bool {
@@ -101,7 +132,7 @@ pub(super) fn choose(
         let full = fores.len() >= UNITS_AT_ONCE
             || sum.entries >= expiry.entries.min(KEYS_AT_ONCE)
             || sum.bytes >= expiry.bytes;
-        let old = fore.aged.dated_ms(clock_ms) < expiry.older_than_ms;
+        let old = dated_ms(&fore, clock_ms, &mut behind)? < expiry.older_than_ms;
         if !(old && may_go(expiry, partition, place)) {
             // A front is an offset: all units that end there go together, or none.
             if !moves {
@@ -150,19 +181,19 @@ pub(super) fn count(
         let middle = old + (young - old) / 2;
         let place = NextOffset::new(middle).map(Place::from).unwrap_or_default();
         let fore = behind(place)?;
-        let goes = fore.filter(|fore| {
-            let is_old = fore.aged.dated_ms(clock_ms) < expiry.older_than_ms;
-            is_old && may_go(expiry, partition, fore.place)
-        });
-        match goes {
-            None => young = middle,
-            Some(fore) => {
+        let dated_ms = match &fore {
+            Some(fore) => dated_ms(fore, clock_ms, &mut behind)?,
+            None => i64::MAX,
+        };
+        match fore.filter(|fore| may_go(expiry, partition, fore.place)) {
+            Some(fore) if dated_ms < expiry.older_than_ms => {
                 old = fore.place.next.get();
                 let tail = fore.aged.tail.map(|tail| tail.before.entries);
                 // Of one that does not say, as many as there may be.
                 let base = tail.unwrap_or(partition.written.entries);
                 before = base.saturating_add(fore.unit.entries.len() as u64);
             }
+            _ => young = middle,
         }
     }
     Ok(before.saturating_sub(partition.expired.entries))

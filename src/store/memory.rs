@@ -156,7 +156,8 @@ impl Store for MemoryStore {
                 ..*unit
             };
             state.log.insert((unit.id, place), (kept, tail));
-            self.index.insert(unit);
+            // A mark goes with its unit, and not before.
+            self.index.insert(unit, |_, _| true);
         }
         Ok(())
     }

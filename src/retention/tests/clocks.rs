@@ -142,3 +142,44 @@ fn a_pause_that_really_was_expires_everything_before_it() {
         assert_eq!((swept.expired.units, swept.held.len()), (3, 0));
     });
 }
+
+// C071
+#[test]
+fn a_hold_does_not_end_before_what_was_promised_has_passed() {
+    each(|kit| {
+        let lease = kit.lease(0);
+        kit.clock.set_ms(BEGAN_MS + 10 * HOUR_MS);
+        let mut sweeper = kit.sweeper(Retention::for_duration(7 * 24 * HOUR));
+        kit.hours(&lease, 0..10);
+        assert_eq!(sweeper.sweep().unwrap(), Swept::default());
+        let jumped_ms = BEGAN_MS + 10 * HOUR_MS + 8 * 24 * HOUR_MS;
+        kit.clock.set_ms(jumped_ms);
+        for number in 10..14 {
+            kit.commit(unit(&lease, number, jumped_ms));
+        }
+        for day in 0..7 {
+            let swept = sweeper.sweep().unwrap();
+            assert_eq!((swept.expired.units, swept.held.len()), (0, 1), "{day}");
+            kit.clock.advance(24 * HOUR);
+        }
+        assert_eq!(sweeper.sweep().unwrap().expired.units, 10);
+    });
+}
+
+#[test]
+fn the_first_record_after_a_pause_is_as_old_as_those_behind_it() {
+    each(|kit| {
+        let lease = kit.lease(0);
+        kit.hours(&lease, 0..3);
+        // The clock stands below the first of them for as long as nothing else comes.
+        let pause_ms = BEGAN_MS + 12 * HOUR_MS;
+        for (number, behind_ms) in [(3, 0), (4, -5), (5, 10)] {
+            kit.commit(unit(&lease, number, pause_ms + behind_ms));
+            kit.sweep(Retention::for_duration(HOUR));
+            let known = kit.known(&lease, (number + 1) * EACH);
+            let young = 3 * EACH..(number + 1) * EACH;
+            assert!(young.clone().all(|one| known.contains(&one)), "{known:?}");
+        }
+        assert_eq!(kit.known(&lease, 60), (30..60).collect::<Vec<_>>());
+    });
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::high_water::HighWater;
 use super::state::State;
 use super::{Bounds, DirectoryStore, Durability, Engine, Paths, files, open};
-use crate::store::{Store as _, StoreError, format};
+use crate::store::{Mark, Store as _, StoreError, format};
 
 /// What a copy's stamp is called until the copy has been compared: a directory without a stamp is
 /// opened by nobody, and this name says why there is none.
@@ -166,7 +166,7 @@ pub(super) fn compare<E: Engine, T: Engine>(
             .collect();
         source.lookup(&keys, &mut known)?;
         copied.lookup(&keys, &mut found)?;
-        if same && known == found {
+        if same && known.iter().zip(&found).all(knows_as_well) {
             return Ok(());
         }
         let (id, place) = (logged.unit.id.0, logged.place);
@@ -174,6 +174,15 @@ pub(super) fn compare<E: Engine, T: Engine>(
             "the record of partition number {id} up to {place} is another"
         )))
     })
+}
+
+/// Whether a copy knows as much of a key as its source, which keeps one of several marks of a rank:
+/// where that has expired, a later one that suppresses nothing is in the log alone, and the copy,
+/// made from the log, has it.
+fn knows_as_well((known, found): (&Option<Mark>, &Option<Mark>)) -> bool {
+    let suppresses = |mark: &Mark| !mark.dead_lettered && !mark.forgotten;
+    let weak = |mark: Option<&Mark>| mark.is_none_or(|mark| !suppresses(mark));
+    known == found || found.is_some() && weak(known.as_ref()) && weak(found.as_ref())
 }
 
 fn differs<E: Engine>(copied: &DirectoryStore<E>) -> impl Fn(String) -> StoreError + '_ {

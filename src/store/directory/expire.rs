@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::state::State;
-use super::{DirectoryStore, Engine, Paths, format};
+use super::{DirectoryStore, Durability, Engine, Paths, format};
 use crate::clock::Clock;
 use crate::store::front::{self, Aged, Fore, Step};
 use crate::store::{Expired, Expiry, PartitionId, Place, Retained, Retaining, StoreError, Usage};
@@ -48,8 +48,13 @@ impl<E: Engine> State<E> {
         &mut self,
         paths: &Paths,
         id: PartitionId,
+        durability: Durability,
         step: &Step,
     ) -> Result<(), StoreError> {
+        // The floor is on the device at once: it must not outrun a log that is not there yet.
+        if durability != Durability::Power {
+            self.log.sync()?;
+        }
         self.mark_mut(id)?.floor = Some(step.front);
         self.partitions.expire(id, step.front, step.total)?;
         self.oldest.remove(&id);
@@ -105,7 +110,7 @@ impl<E: Engine> Retaining for DirectoryStore<E> {
         let step = self.write(&mut state, |state| {
             let step = state.choose(&self.paths, expiry)?;
             if let Some(step) = &step {
-                state.raise_floor(&self.paths, expiry.id, step)?;
+                state.raise_floor(&self.paths, expiry.id, self.durability, step)?;
             }
             Ok(step)
         })?;
@@ -115,9 +120,14 @@ impl<E: Engine> Retaining for DirectoryStore<E> {
             return Ok(Expired::default());
         };
         let dropped = step.fores.iter().map(|fore| &fore.unit);
-        self.index.expire(expiry.id, step.front, dropped)?;
+        let told = self.index.expire(expiry.id, step.front, dropped);
         let mut state = self.state();
-        self.write(&mut state, |state| state.take_out(expiry.id, &step))?;
+        self.write(&mut state, |state| {
+            // An index that does not know of the floor knows what has expired: that is no state to
+            // go on from.
+            told?;
+            state.take_out(expiry.id, &step)
+        })?;
         Ok(step.expired())
     }
 }

@@ -5,10 +5,10 @@ use std::fs;
 use std::io;
 use std::sync::Arc;
 
-use super::read::Reading;
+use super::read::{self, Reading};
 use super::{
-    Bounds, DirectoryStore, Durability, Engine, HighWater, Index, Journal, Log, Mutex, Partitions,
-    Path, Paths, Stamp, State, StoreError, files, high_water, journal, stamp,
+    Bounds, Covered, DirectoryStore, Durability, Engine, HighWater, Index, Journal, Log, Mutex,
+    Partitions, Path, Paths, Stamp, State, StoreError, files, high_water, journal, stamp,
 };
 use crate::clock::SystemClock;
 use crate::record::TopicPartition;
@@ -89,7 +89,7 @@ pub(super) fn open_locked<E: Engine>(
         return Err(files::damaged(&paths.log, "the log is gone"));
     }
     let log = log(&paths.log)?;
-    let (index, covered) = Index::open(&paths.index, &stamp.store_id, bounds)?;
+    let (index, covered) = open_index(&log, &paths, &partitions, &stamp.store_id, bounds)?;
     let reading = Reading::new(&log, &paths, &mut partitions, &mut marks, &index);
     reading.read(&covered)?;
     raise(&log, &paths, &partitions, &mut marks, &mut high_water)?;
@@ -134,6 +134,25 @@ fn doubt(
         }
     }
     high_water.sync().map_err(failed())
+}
+
+/// Opens the index; where it is not of this log, an empty one in its place.
+fn open_index(
+    log: &impl Log,
+    paths: &Paths,
+    partitions: &Partitions,
+    store_id: &str,
+    bounds: Bounds,
+) -> Result<(Index, Covered), StoreError> {
+    let (index, covered) = Index::open(&paths.index, store_id, bounds)?;
+    let Some(what) = read::doubt(log, partitions, &covered)? else {
+        return Ok((index, covered));
+    };
+    tracing::warn!(path = %paths.index.display(), what,
+        "the index is not of this log: it is made anew from it");
+    index.invalidate()?;
+    drop(index);
+    Index::open(&paths.index, store_id, bounds)
 }
 
 /// A directory without a stamp may hold nothing but what an unfinished creation leaves behind.

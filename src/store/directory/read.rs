@@ -10,6 +10,7 @@ use super::{
 use crate::clock::{Clock as _, SystemClock};
 use crate::record::NextOffset;
 use crate::store::format::Logged;
+use crate::store::partitions::NEVER_LEASED;
 use crate::store::standing::Standing;
 use crate::store::tail::Moment;
 use crate::store::{PartitionId, Place};
@@ -60,12 +61,18 @@ impl<'a, L: Log> Reading<'a, L> {
         for (id, standing) in covered {
             self.resume(*id, standing)?;
         }
+        for (id, mark) in (0..).map(PartitionId).zip(&*self.marks) {
+            if let Some(floor) = mark.floor {
+                self.index.begin_at(id, floor);
+            }
+        }
         let mut from = Vec::new();
         while let Some(behind) = self.read_from(&from, covered)? {
             from = behind;
         }
-        self.finish_expiry()?;
+        // Before anything is taken out: a floor that the log does not reach is damage.
         self.check_ends()?;
+        self.finish_expiry()?;
         for (id, _) in self.partitions.iter() {
             let front = self.partitions.retained_from(id);
             if front > NextOffset::ZERO {
@@ -85,14 +92,13 @@ impl<'a, L: Log> Reading<'a, L> {
         let (Some(partition), Some(mark)) =
             (self.partitions.get(id), self.marks.get_mut(id.0 as usize))
         else {
-            let what = format!("it covers partition number {}, which has no name", id.0);
-            return Err(files::damaged(&self.paths.index, what));
+            return Err(StoreError::Misused(NEVER_LEASED));
         };
         let name = partition.name.clone();
         let front = mark.floor.max(Some(standing.front));
         mark.floor = front;
-        if front > Some(standing.place.next) {
-            // All of it has expired since.
+        if front >= Some(standing.place.next) {
+            // All of it has expired since, the record that it ends at among it.
             return Ok(());
         }
         let key = format::log_key(id, standing.place);
@@ -102,12 +108,8 @@ impl<'a, L: Log> Reading<'a, L> {
         if at.as_ref() != key.as_ref() {
             return Err(self.cut_short(&name, id, standing.place));
         }
-        let logged = format::decode(key.as_ref(), value.as_ref())
+        format::decode(key.as_ref(), value.as_ref())
             .map_err(|what| files::damaged(&self.paths.log, what))?;
-        if logged.unit.gaps != standing.gaps {
-            let what = format!("it ends at another record of {name} than the log's");
-            return Err(files::damaged(&self.paths.index, what));
-        }
         let mut standing = standing.clone();
         if front > Some(standing.front) {
             self.move_front(id, &mut standing, front.unwrap_or_default())?;
@@ -214,6 +216,17 @@ impl<'a, L: Log> Reading<'a, L> {
                 );
                 return Err(files::damaged(&self.paths.log, what));
             }
+            let is_its = |key: &Vec<u8>| format::parse_log_key(key).is_some_and(|(of, _)| of == id);
+            if reached.is_none() && self.expired.iter().any(is_its) {
+                let what = format!(
+                    "the log of {} (number {}) ends below offset {}, where it begins by now: its \
+                     last record never expires",
+                    partition.name,
+                    id.0,
+                    mark.floor.unwrap_or_default(),
+                );
+                return Err(files::damaged(&self.paths.log, what));
+            }
             if reached.is_none() {
                 // Written ahead of a first record that a power cut took back: it may begin elsewhere.
                 mark.floor = None;
@@ -221,6 +234,32 @@ impl<'a, L: Log> Reading<'a, L> {
         }
         Ok(())
     }
+}
+
+/// What an index says that is not of this log, in words. The log is sound for all that: what is
+/// missing or damaged in it is found later.
+pub(super) fn doubt(
+    log: &impl Log,
+    partitions: &Partitions,
+    covered: &Covered,
+) -> Result<Option<String>, StoreError> {
+    for (id, standing) in covered {
+        let Some(partition) = partitions.get(*id) else {
+            let what = format!("it covers partition number {}, which has no name", id.0);
+            return Ok(Some(what));
+        };
+        let key = format::log_key(*id, standing.place);
+        let found = log.first_from(key.as_ref())?;
+        let record = found.filter(|(at, _)| at.as_ref() == key.as_ref());
+        let logged =
+            record.and_then(|(key, value)| format::decode(key.as_ref(), value.as_ref()).ok());
+        if logged.is_some_and(|logged| logged.unit.gaps != standing.gaps) {
+            let name = &partition.name;
+            let what = format!("it ends at another record of {name} than the log's");
+            return Ok(Some(what));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a record lies below its partition's floor.

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::writer;
 use crate::record::NextOffset;
 use crate::store::directory::files;
 use crate::store::standing::Standing;
@@ -190,6 +191,20 @@ impl Manifest {
         let text = format!("{json}\nchecksum {}\n", checksum(&json));
         files::replace(&path, text.as_bytes()).map_err(failed)
     }
+}
+
+/// Takes a directory's manifest off the device: no run counts any more.
+pub(super) fn remove(directory: &Path) -> Result<(), StoreError> {
+    let path = directory.join(NAME);
+    writer::remove(&path)
+        .and_then(|()| {
+            if directory.exists() {
+                files::sync_parent(&path)
+            } else {
+                Ok(())
+            }
+        })
+        .map_err(files::failed(&path, "removing the index's manifest"))
 }
 
 fn checksum(json: &str) -> String {

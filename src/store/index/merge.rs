@@ -64,8 +64,13 @@ pub(super) fn merge(sealer: &Sealer, runs: Range<usize>) -> Result<Goes, StoreEr
         cursor.advance()?;
     }
     let mut taken: u64 = 0;
-    while let Some(known) = next(&mut cursors)? {
-        if counts.counts(&known) && writer.push(&known)? {
+    let mut stands = None;
+    while next(&mut cursors, &counts, &mut stands)? {
+        let finished = match &stands {
+            Some(known) => writer.push(known)?,
+            None => false,
+        };
+        if finished {
             let so_far = (writer.so_far(), writer.finished_shards());
             sealer.current.change(|tiers| put(tiers, &merged, so_far));
         }
@@ -78,23 +83,31 @@ pub(super) fn merge(sealer: &Sealer, runs: Range<usize>) -> Result<Goes, StoreEr
     sealer.replace(&merged, writer.finish()?)
 }
 
-/// The lowest entry; of several of one key the one that stands.
-fn next(cursors: &mut [Cursor]) -> Result<Option<Known>, StoreError> {
+/// Takes the lowest key, and puts into `stands` which of its entries does: `None` where none counts
+/// any more. `false` behind the last key.
+///
+/// What does not count is passed over before ranks are compared: it would win over a later mark of
+/// its key, and take that with it.
+fn next(
+    cursors: &mut [Cursor],
+    counts: &Tiers,
+    stands: &mut Option<Known>,
+) -> Result<bool, StoreError> {
+    *stands = None;
     let entries = cursors.iter().filter_map(Cursor::entry);
     let Some(least) = entries.map(|entry| entry.fingerprint).min() else {
-        return Ok(None);
+        return Ok(false);
     };
-    let mut best: Option<Known> = None;
     for cursor in cursors {
         let Some(entry) = cursor.entry().filter(|entry| entry.fingerprint == least) else {
             continue;
         };
-        if best.is_none_or(|best| best.rank() < entry.rank()) {
-            best = Some(*entry);
+        if counts.counts(entry) && stands.is_none_or(|best| best.rank() < entry.rank()) {
+            *stands = Some(*entry);
         }
         cursor.advance()?;
     }
-    Ok(best)
+    Ok(true)
 }
 
 /// Puts a run, as far as it is, before those that it is merged from, and lets go of their shards

@@ -41,7 +41,8 @@ impl RunFile {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Err(self.damaged(format!("it ends before block {at}")));
             }
-            Err(error) => return Err(files::failed(&self.path, READING)(error)),
+            // What the device cannot give back any more can be made anew all the same.
+            Err(error) => return Err(self.damaged(format!("block {at} cannot be read: {error}"))),
         }
         Block::new(number, buffer)
             .ok_or_else(|| self.damaged(format!("block {at} is not what was written there")))

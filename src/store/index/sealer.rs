@@ -56,7 +56,7 @@ pub(super) fn start(sealer: Arc<Sealer>) -> io::Result<JoinHandle<()>> {
     thread.spawn(move || {
         let failure = match catch_unwind(AssertUnwindSafe(|| sealer.run())) {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => sealer.heal(error),
             Err(panic) => format!("the index's thread panicked: {}", message(&*panic)),
         };
         tracing::error!(path = %sealer.directory.display(), failure, "the index cannot be written");
@@ -137,16 +137,19 @@ impl Sealer {
     pub(super) fn invalidate(&self) -> Result<(), StoreError> {
         let mut manifest = self.manifest();
         *manifest = None;
-        let path = self.directory.join(manifest::NAME);
-        writer::remove(&path)
-            .and_then(|()| {
-                if self.directory.exists() {
-                    files::sync_parent(&path)
-                } else {
-                    Ok(())
-                }
-            })
-            .map_err(files::failed(&path, "removing the index's manifest"))
+        manifest::remove(&self.directory)
+    }
+
+    /// Damage that a merge has met would be met again after every opening. Says in words what failed.
+    fn heal(&self, error: StoreError) -> String {
+        let healed = match error {
+            StoreError::IndexDamaged { .. } => self.invalidate(),
+            _ => Ok(()),
+        };
+        match healed {
+            Ok(()) => error.to_string(),
+            Err(unhealed) => format!("{error}; {unhealed}"),
+        }
     }
 
     fn run(&self) -> Result<(), StoreError> {

@@ -8,8 +8,7 @@ use hashbrown::hash_table::Entry as Slot;
 
 use super::known::Known;
 use crate::key::Fingerprint;
-use crate::store::CommitUnit;
-use crate::store::Mark;
+use crate::store::{CommitUnit, Mark, PartitionId};
 
 /// A power of two, and so many that a table that has to grow fits the processor's cache. One
 /// table for all spent as long on growing as on everything else.
@@ -65,13 +64,22 @@ impl Table {
     }
 
     /// Adds a unit's keys. The first mark of a key stands: it names the record that took effect. One
-    /// of a dead letter, or that was forgotten, gives way to one of work.
-    pub(in crate::store) fn insert(&self, unit: &CommitUnit) {
+    /// of a dead letter, or that was forgotten, gives way to one of work; and one that does not
+    /// count any more, though it is still here, to any that does. `counts` tells by partition and
+    /// offset.
+    pub(in crate::store) fn insert(
+        &self,
+        unit: &CommitUnit,
+        counts: impl Fn(PartitionId, i64) -> bool,
+    ) {
         for entries in unit.entries.chunks(INSERTED_AT_ONCE) {
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
             let mut added = 0;
             for entry in entries {
                 let known = Known::new(unit.id, entry);
+                if !counts(unit.id, known.offset) {
+                    continue;
+                }
                 let hash = known.fingerprint.low();
                 let same = |other: &Known| other.fingerprint == known.fingerprint;
                 let table = &mut tables[table_of(&known.fingerprint)];
@@ -80,10 +88,12 @@ impl Table {
                         slot.insert(known);
                         added += 1;
                     }
-                    Slot::Occupied(mut slot) if slot.get().rank() < known.rank() => {
-                        *slot.get_mut() = known;
+                    Slot::Occupied(mut slot) => {
+                        let there = slot.get();
+                        if there.rank() < known.rank() || !counts(there.id(), there.offset) {
+                            *slot.get_mut() = known;
+                        }
                     }
-                    Slot::Occupied(_) => {}
                 }
             }
             self.len.fetch_add(added, Ordering::Relaxed);

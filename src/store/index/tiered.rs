@@ -105,7 +105,17 @@ impl Index {
 
     /// Adds a unit's keys. The first mark of a key stands, unless a later one has a higher rank.
     pub(in crate::store) fn insert(&self, unit: &CommitUnit) {
-        self.sealer.current.get().active.insert(unit);
+        let tiers = self.sealer.current.get();
+        let counts = |id, offset| tiers.counts_at(id, offset);
+        tiers.active.insert(unit, counts);
+    }
+
+    /// Says where a partition's log begins. Before the first key of it is inserted or sealed: a
+    /// mark that has expired would stand in the way of one that has not.
+    pub(in crate::store) fn begin_at(&self, id: PartitionId, front: NextOffset) {
+        self.sealer
+            .current
+            .change(|tiers| tiers.raise_floor(id, front));
     }
 
     /// Whether there are so many new keys that they are to be sealed, and nothing else is being.
@@ -163,7 +173,7 @@ impl Index {
         dropped: impl Iterator<Item = &'a CommitUnit>,
     ) -> Result<(), StoreError> {
         let tiers = self.sealer.current.change(|tiers| {
-            tiers.floors.insert(id, front);
+            tiers.raise_floor(id, front);
             tiers.clone()
         });
         for unit in dropped {
@@ -273,7 +283,10 @@ fn remove_others(directory: &Path, manifest: &Manifest) -> Result<(), StoreError
     };
     let named = manifest.runs.iter();
     let mut kept: Vec<_> = named.map(|run| path_of(directory, run.number)).collect();
-    if !manifest.covered.is_empty() {
+    if manifest.covered.is_empty() {
+        // For good, and first: one that came back would name what has gone, or what is not believed.
+        manifest::remove(directory)?;
+    } else {
         kept.push(directory.join(manifest::NAME));
     }
     for entry in entries {

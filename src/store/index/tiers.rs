@@ -32,8 +32,19 @@ pub(super) struct Tiers {
 impl Tiers {
     /// Whether a mark counts any more.
     pub(super) fn counts(&self, known: &Known) -> bool {
-        let floor = self.floors.get(&known.id());
-        floor.is_none_or(|floor| known.offset >= floor.get())
+        self.counts_at(known.id(), known.offset)
+    }
+
+    /// Whether one of a record there does.
+    pub(super) fn counts_at(&self, id: PartitionId, offset: i64) -> bool {
+        let floor = self.floors.get(&id);
+        floor.is_none_or(|floor| offset >= floor.get())
+    }
+
+    /// Never back down: two who expire at once may come here in either order.
+    pub(super) fn raise_floor(&mut self, id: PartitionId, front: NextOffset) {
+        let floor = self.floors.entry(id).or_insert(front);
+        *floor = front.max(*floor);
     }
 
     /// What says which marks count, and holds nothing in memory.

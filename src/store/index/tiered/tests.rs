@@ -11,6 +11,7 @@ use crate::store::standing::Standing;
 use crate::store::tail::{Moment, Tail, Total};
 use crate::store::{Entry, Gaps, Head, Place};
 
+mod again;
 mod crashes;
 mod damage;
 
@@ -96,7 +97,7 @@ impl<'a> Pair<'a> {
             log,
         };
         for unit in &pair.log {
-            pair.table.insert(unit);
+            pair.table.insert(unit, |_, _| true);
             if Some(unit.next) > reached {
                 pair.put(unit);
             }
@@ -113,7 +114,7 @@ impl<'a> Pair<'a> {
 
     fn commit(&mut self, keys: &[(u64, u8)]) {
         let unit = unit(i64::try_from(self.log.len()).unwrap(), keys);
-        self.table.insert(&unit);
+        self.table.insert(&unit, |_, _| true);
         self.put(&unit);
         self.log.push(unit);
     }

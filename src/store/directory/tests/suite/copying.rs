@@ -227,3 +227,22 @@ fn whatever_differs_is_found() {
         );
     }
 }
+
+#[test]
+fn a_store_in_which_the_first_of_two_dead_letters_has_expired_is_copied() {
+    let parent = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| parent.path().join(name));
+    let source = open(&first, Durability::Power).unwrap();
+    source.bind(&owner()).unwrap();
+    let lease = source.lease(&orders(0)).unwrap();
+    let mut early = unit(&lease, 0, 10);
+    early.entries[5].dead_lettered = true;
+    let mut later = unit(&lease, 10, 20);
+    later.entries[3] = super::again::again(&early.entries[5], 13);
+    for unit in [early, later, unit(&lease, 20, 30)] {
+        source.commit(&[unit]).unwrap();
+    }
+    super::again::expire_below(&source, 10);
+    assert_eq!(source.retained_from(PartitionId(0)).get(), 10);
+    other::copy_from(&source, &second).unwrap();
+}

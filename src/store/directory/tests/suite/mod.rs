@@ -3,6 +3,7 @@
 //! Compiled once for each engine, under a module that names its store (`Kept`), how it is opened,
 //! the durabilities that it has, and the engine without the store (`Raw`).
 
+mod again;
 #[cfg(all(feature = "sled", feature = "redb"))]
 mod copying;
 mod damage;

@@ -175,3 +175,55 @@ fn what_has_expired_is_not_known_from_a_run_and_is_counted_right_after_a_reopeni
         }
     }
 }
+
+#[test]
+fn a_store_opens_when_all_that_is_sealed_has_expired_and_the_process_dies() {
+    for &durability in DURABILITIES {
+        let parent = tempfile::tempdir().unwrap();
+        let [path, killed] = ["store", "killed"].map(|name| parent.path().join(name));
+        let store = open_small(&path, durability).unwrap();
+        let lease = store.lease(&orders(0)).unwrap();
+        store.commit(&[unit(&lease, 0, 60)]).unwrap();
+        settle(&store);
+        assert_eq!(runs(&path), 1);
+        store.commit(&[unit(&lease, 60, 70)]).unwrap();
+        super::again::expire_below(&store, 60);
+        assert_eq!(store.retained_from(PartitionId(0)).get(), 60);
+        settle(&store);
+        copy(&path, &killed);
+        let usage = store.usage();
+        let killed = open_small(&killed, durability).unwrap();
+        assert_eq!(killed.usage(), usage);
+        assert_eq!(killed.heads(), store.heads());
+    }
+}
+
+#[test]
+fn an_index_of_another_log_is_made_anew() {
+    let parent = tempfile::tempdir().unwrap();
+    let mut acknowledged = Acknowledged::default();
+    let store = open_small(parent.path(), Durability::Power).unwrap();
+    work(&store, &mut acknowledged, 100);
+    drop(store);
+    let manifest = parent.path().join("index/manifest");
+    let sound = fs::read_to_string(&manifest).unwrap();
+    let swaps = [
+        ("\"number\":1,\"next\"", "\"number\":9,\"next\""),
+        ("\"gaps\":[]", "\"gaps\":[[1,2,false]]"),
+    ];
+    for (of, by) in swaps {
+        let json = sound.rsplit_once("\nchecksum ").unwrap().0;
+        let json = json.replacen(of, by, 1);
+        let sum = crc32fast::hash(json.as_bytes());
+        let other = format!("{json}\nchecksum {sum:08x}\n");
+        assert_ne!(other, sound);
+        fs::write(&manifest, other).unwrap();
+        let store = open_small(parent.path(), Durability::Power).unwrap();
+        acknowledged.missing_in(&store).unwrap();
+        drop(store);
+        assert!(runs(parent.path()) > 0, "it is sealed again");
+        acknowledged
+            .missing_in(&open(parent.path(), Durability::Power).unwrap())
+            .unwrap();
+    }
+}

@@ -75,7 +75,7 @@ fn whatever_a_crash_leaves_of_sealing_and_merging_opens_and_knows_every_key() {
     let mut before = Files::new();
     let (mut merges, mut states) = (0, 0);
     for (at, unit) in (1..).zip(&log) {
-        pair.table.insert(unit);
+        pair.table.insert(unit, |_, _| true);
         pair.put(unit);
         pair.log.push(unit.clone());
         pair.settle();

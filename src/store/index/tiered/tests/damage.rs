@@ -102,3 +102,52 @@ fn an_index_that_counts_no_more_names_nothing_any_more() {
     let (_, covered) = Index::open(&directory, STORE, SMALL).unwrap();
     assert!(covered.is_empty());
 }
+
+#[test]
+fn damage_that_a_merge_meets_is_healed_by_the_next_opening() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("index");
+    let mut pair = Pair::open(&directory, Vec::new());
+    let keys = |at: u64| {
+        (0..20)
+            .map(|number| (at * 20 + number, 0))
+            .collect::<Vec<_>>()
+    };
+    for at in 0..3 {
+        pair.commit(&keys(at));
+        pair.settle();
+    }
+    // Under the open index, which has read of it what it keeps in memory.
+    let file = directory.join(numbers(&directory).remove(0));
+    let mut content = fs::read(&file).unwrap();
+    content[100] ^= 0x10;
+    fs::write(&file, content).unwrap();
+    pair.commit(&keys(3));
+    let gives_up = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while pair.index.check().is_ok() {
+        assert!(std::time::Instant::now() < gives_up, "nothing was merged");
+        std::thread::yield_now();
+    }
+    let pair = pair.reopened(true);
+    pair.settle();
+    pair.compare();
+}
+
+#[test]
+fn a_block_that_the_device_does_not_give_back_is_damage_of_the_index() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("index");
+    drop(Pair::open(&directory, log(60)).reopened(true).index);
+    let path = directory.join(numbers(&directory).remove(0));
+    let mut run = Run::open(1, &path).unwrap();
+    // Every read of this one fails.
+    let unread = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let file = crate::store::index::run::RunFile {
+        number: 1,
+        path: path.clone(),
+        file: unread,
+    };
+    run.file = Arc::new(file);
+    let error = run.cursor().advance().unwrap_err();
+    assert!(matches!(error, StoreError::IndexDamaged { .. }), "{error}");
+}
