@@ -61,14 +61,14 @@ async fn measure(topic: &Topic) -> Outcome<Vec<Duration>> {
         .build(Arc::clone(&store))?;
     let handled = Arc::new(Mutex::new(empty(topic)));
     let seen = Arc::clone(&handled);
-    let handler = async move |delivery: &Delivery<'_>, _: &mut Effects| {
+    let work = async move |delivery: &Delivery<'_>, _: &mut Effects| {
         let (record, now) = (delivery.record(), Instant::now());
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         note(&mut seen, record.partition(), record.offset(), now);
         Ok(())
     };
     let shutdown = CancellationToken::new();
-    let consuming = tokio::spawn(consumer.run(handler, shutdown.clone()));
+    let consuming = tokio::spawn(consumer.run(work, shutdown.clone()));
     let producing = tokio::task::spawn_blocking({
         let (config, name) = (topic.client(), topic.name.clone());
         let partitions = topic.partitions;

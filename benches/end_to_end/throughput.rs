@@ -43,7 +43,7 @@ pub(crate) fn run(bench: &Bench) -> Outcome<()> {
             let outcome = contest.run(bench.rounds, |index| {
                 let before = cpu()?;
                 let took = once(bench, &topic, rows[index])?;
-                let spent = (cpu()? - before).as_secs_f64();
+                let spent = cpu()?.saturating_sub(before).as_secs_f64();
                 let note = format!("{:.2}", spent * per_record(bench.records));
                 Ok((per_second(bench.records, took), note))
             });
