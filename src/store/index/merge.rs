@@ -118,7 +118,8 @@ fn put(tiers: &mut Tiers, merged: &[u64], (run, finished): (Run, usize)) {
         if !merged.contains(&old.file.number) {
             continue;
         }
-        // The new one has as many shards or more: some of its own make one of the old.
+        // Where the new one has more shards, some of its own make one of the old. It may have fewer,
+        // since an old one was made for keys that fell away: then that keeps its own for longer.
         let shift = run.shard_bits.saturating_sub(old.shard_bits);
         let done = finished >> shift;
         if old.shards.iter().take(done).any(Option::is_some) {

@@ -56,7 +56,7 @@ pub(super) fn start(sealer: Arc<Sealer>) -> io::Result<JoinHandle<()>> {
     thread.spawn(move || {
         let failure = match catch_unwind(AssertUnwindSafe(|| sealer.run())) {
             Ok(Ok(())) => return,
-            Ok(Err(error)) => sealer.heal(error),
+            Ok(Err(error)) => sealer.heal(&error),
             Err(panic) => format!("the index's thread panicked: {}", message(&*panic)),
         };
         tracing::error!(path = %sealer.directory.display(), failure, "the index cannot be written");
@@ -141,7 +141,7 @@ impl Sealer {
     }
 
     /// Damage that a merge has met would be met again after every opening. Says in words what failed.
-    fn heal(&self, error: StoreError) -> String {
+    fn heal(&self, error: &StoreError) -> String {
         let healed = match error {
             StoreError::IndexDamaged { .. } => self.invalidate(),
             _ => Ok(()),

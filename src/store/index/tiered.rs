@@ -149,6 +149,9 @@ impl Index {
 
     /// Refuses where a look-up or the sealing has failed: what is not sealed would be kept in memory
     /// without bound.
+    ///
+    /// # Errors
+    /// [`StoreError::Poisoned`], with what failed first.
     pub(in crate::store) fn check(&self) -> Result<(), StoreError> {
         match self.sealer.failure() {
             Some(cause) => Err(StoreError::Poisoned {

@@ -82,8 +82,8 @@ impl RedbOptions {
 
     /// Opens the store at `directory`, or makes a new one where there is nothing.
     ///
-    /// Compares every page of the log with its checksum and reads every record once, with progress
-    /// in the log.
+    /// Compares every page of the log with its checksum, and reads the records that the index does
+    /// not cover, with progress in the log.
     ///
     /// # Errors
     /// [`StoreError::Locked`], [`StoreError::UnknownFormat`], [`StoreError::OtherEngine`],
@@ -110,8 +110,8 @@ impl RedbOptions {
     ///
     /// The copy holds the same records, byte for byte, owner, hash key, heads, gaps and doubt. It
     /// is opened again and compared with the source before it counts as a store; an end in the
-    /// middle leaves a directory that is refused. Both indexes are in memory meanwhile. What is
-    /// copied is on the device when this returns, whatever the durability.
+    /// middle leaves a directory that is refused. What is copied is
+    /// on the device when this returns, whatever the durability.
     ///
     /// # Errors
     /// [`StoreError::Unusable`] for a directory that holds something,

@@ -94,8 +94,8 @@ impl SledOptions {
     ///
     /// The copy holds the same records, byte for byte, owner, hash key, heads, gaps and doubt. It
     /// is opened again and compared with the source before it counts as a store; an end in the
-    /// middle leaves a directory that is refused. Both indexes are in memory meanwhile. What is
-    /// copied is on the device when this returns, whatever the durability.
+    /// middle leaves a directory that is refused. What is copied is
+    /// on the device when this returns, whatever the durability.
     ///
     /// # Errors
     /// [`StoreError::Unusable`] for a directory that holds something,
