@@ -43,8 +43,9 @@ fn table_of(key: &Fingerprint) -> usize {
 
 /// Its place within the table, by the half that the first byte is not in. Uniformly spread already.
 fn place_of(key: &Fingerprint) -> u64 {
-    let [.., a, b, c, d, e, f, g, h] = *key.as_bytes();
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    let (_, half) = key.as_bytes().split_at(8);
+    half.first_chunk()
+        .map_or(0, |half| u64::from_le_bytes(*half))
 }
 
 impl Table {
@@ -138,5 +139,53 @@ impl Table {
             sorted.iter().try_for_each(&mut take)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(all(test, any(feature = "sled", feature = "redb")))]
+mod tests {
+    use super::*;
+    use crate::record::NextOffset;
+    use crate::store::{Entry, Gaps, PartitionId};
+
+    #[test]
+    fn all_keys_come_once_and_in_the_order_of_their_fingerprints() {
+        let key = |number: u64| {
+            let bytes = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&bytes);
+            key[8..].copy_from_slice(&number.to_be_bytes());
+            Fingerprint(key)
+        };
+        let entries = (0..5_000).map(|number| Entry {
+            fingerprint: key(number),
+            offset: i64::try_from(number).unwrap(),
+            value_digest: 0,
+            result: None,
+            dead_lettered: false,
+            forgotten: false,
+            restored: false,
+        });
+        let table = Table::default();
+        table.insert(&CommitUnit {
+            id: PartitionId(0),
+            epoch: 1,
+            previous: NextOffset::ZERO,
+            next: NextOffset::after(4_999),
+            max_timestamp_ms: -1,
+            anchor: None,
+            entries: entries.collect(),
+            gaps: Gaps::default(),
+            outbox: Vec::new(),
+        });
+        let mut seen = Vec::new();
+        let taken = table.each_in_order(|known| {
+            seen.push(*known.fingerprint.as_bytes());
+            Ok::<(), ()>(())
+        });
+        taken.unwrap();
+        let mut expected: Vec<_> = (0..5_000).map(|number| *key(number).as_bytes()).collect();
+        expected.sort_unstable();
+        assert_eq!(seen, expected);
     }
 }
