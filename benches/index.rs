@@ -21,7 +21,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use idempotent_consumer::key::Fingerprint;
 use idempotent_consumer::store::{
@@ -171,6 +171,7 @@ impl Work {
         let mut random = 1;
         let (mut decisions, mut said) = (0, from);
         let (mut keys, mut found) = (Vec::new(), Vec::new());
+        let (mut looking_up, mut committing) = (Duration::ZERO, Duration::ZERO);
         let begun = Instant::now();
         for first in (from..to).step_by(NEW as usize) {
             keys.clear();
@@ -183,11 +184,16 @@ impl Work {
             .take(copies as usize)
             .collect();
             keys.extend(copies.iter().copied().map(key));
+            let looks_up = Instant::now();
             store.lookup(&keys, &mut found)?;
+            looking_up += looks_up.elapsed();
             self.compare(&found, &copies)?;
             decisions += keys.len() as u64;
             let batch = first / NEW;
-            store.commit(&[self.unit(&leases[(batch % self.partitions) as usize], batch)])?;
+            let unit = self.unit(&leases[(batch % self.partitions) as usize], batch);
+            let commits = Instant::now();
+            store.commit(&[unit])?;
+            committing += commits.elapsed();
             if first + NEW - said >= SAYS_EVERY {
                 said = first + NEW;
                 let rate = decisions as f64 / begun.elapsed().as_secs_f64();
@@ -198,7 +204,10 @@ impl Work {
         let rate = decisions as f64 / took;
         let memory = memory()?;
         Ok(format!(
-            "{decisions} decisions in {took:.1} s: {rate:.0} a second; {memory}"
+            "{decisions} decisions in {took:.1} s, {:.1} of it looking up and {:.1} committing: \
+             {rate:.0} a second; {memory}",
+            looking_up.as_secs_f64(),
+            committing.as_secs_f64()
         ))
     }
 

@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::known::Known;
 use super::manifest::{self, Covered, Manifest, Named};
 use super::merge;
 use super::run::Run;
+use super::table::Table;
 use super::tiered::{Bounds, path_of};
 use super::tiers::{Current, Tiers};
 use super::writer::{self, Writer, Written};
@@ -193,7 +193,7 @@ impl Sealer {
         let Some(frozen) = &tiers.frozen else {
             return Ok(Goes::On);
         };
-        let goes = self.seal(&tiers, frozen.table.sorted(), frozen.covered.clone())?;
+        let goes = self.seal(&tiers, &frozen.table, frozen.covered.clone())?;
         // Those who wait look under this lock.
         drop(self.work());
         self.changed.notify_all();
@@ -204,27 +204,25 @@ impl Sealer {
     pub(super) fn seal_rest(&self, covered: Covered) -> Result<(), StoreError> {
         let tiers = self.current.get();
         if let Some(frozen) = &tiers.frozen {
-            let goes = self.seal(&tiers, frozen.table.sorted(), frozen.covered.clone())?;
+            let goes = self.seal(&tiers, &frozen.table, frozen.covered.clone())?;
             if goes == Goes::Out {
                 return Ok(());
             }
         }
-        self.seal(&tiers, tiers.active.sorted(), covered).map(drop)
+        self.seal(&tiers, &tiers.active, covered).map(drop)
     }
 
-    /// Makes a run of sorted keys. A look-up finds them in their table until they are in the run.
-    fn seal(&self, tiers: &Tiers, keys: Vec<Known>, covered: Covered) -> Result<Goes, StoreError> {
-        let keys: Vec<_> = keys
-            .into_iter()
-            .filter(|known| tiers.counts(known))
-            .collect();
-        let Some(mut writer) = self.begin_run(keys.len() as u64)? else {
+    /// Makes a run of a table. A look-up finds its keys there until they are in the run.
+    fn seal(&self, tiers: &Tiers, table: &Table, covered: Covered) -> Result<Goes, StoreError> {
+        let Some(mut writer) = self.begin_run(table.len() as u64)? else {
             return Ok(Goes::Out);
         };
-        for known in &keys {
-            writer.push(known)?;
-        }
-        drop(keys);
+        table.each_in_order(|known| {
+            if tiers.counts(known) {
+                writer.push(known)?;
+            }
+            Ok::<(), StoreError>(())
+        })?;
         let Written { run, offsets_max } = writer.finish()?;
         let mut manifest = self.manifest();
         let Some(known) = &mut *manifest else {

@@ -32,7 +32,7 @@ impl Default for Bounds {
         Self {
             active_keys: 400 << 10,
             closing_keys: 64 << 10,
-            shard_keys: 512 << 10,
+            shard_keys: 128 << 10,
         }
     }
 }

@@ -19,7 +19,7 @@ const WRITING: &str = "writing a run of the index";
 /// Blocks written at once.
 const BUFFER_BYTES: usize = 64 * BLOCK_BYTES;
 /// What is left to the system to write at most: a commit's own sync may have to wait for it.
-const UNSYNCED_BYTES_MAX: u64 = 8 << 20;
+const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
 
 /// A run in the making.
 pub(super) struct Writer {

@@ -48,7 +48,8 @@ impl SledOptions {
 
     /// sled's page cache in bytes, counted by the size on disk. 64 MiB by default: records are
     /// read only when the store is opened and when a result is looked up. sled's own default of
-    /// 1 GiB was measured to overshoot several times over.
+    /// 1 GiB was measured to overshoot several times over. Whatever is set, one node stays in each of
+    /// 256 parts, nine commit records: 60 MB where a record holds a thousand keys.
     #[must_use]
     pub fn cache_bytes(mut self, cache_bytes: u64) -> Self {
         self.cache_bytes = cache_bytes;
