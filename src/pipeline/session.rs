@@ -174,9 +174,8 @@ impl Session {
     }
 
     /// Ends lanes: all are told to stop, then each is waited for until the common deadline. Says
-    /// which were late.
-    ///
-    /// A late lane ends by itself. What it still marks is true; its position goes nowhere.
+    /// which were late: they end by themselves. What they still mark is true; their positions go
+    /// nowhere.
     fn drain(&self, partitions: &[TopicPartition]) -> Vec<Error> {
         let mut all_late = Vec::new();
         let end = Instant::now() + self.settings.drain_limit;
@@ -187,10 +186,13 @@ impl Session {
                 .filter_map(|name| running.remove_entry(name))
                 .collect()
         };
+        // Who ends within its restore leaves keys unknown: all are told to stop before that counts.
+        let restoring = Restoring::as_long(&self.shared);
+        // Some time is left for the end itself.
         for (_, lane) in &ending {
-            // Some time is left for the end itself.
             lane.stop.set(self.settings.drain_limit * 3 / 4);
         }
+        drop(restoring);
         for (partition, lane) in ending {
             while !lane.thread.is_finished() && Instant::now() < end {
                 std::thread::sleep(Duration::from_millis(1));

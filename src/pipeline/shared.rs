@@ -142,6 +142,11 @@ impl Restoring {
         shared.restoring.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(shared))
     }
+
+    /// One more, where there is one.
+    pub(super) fn as_long(shared: &Arc<Shared>) -> Option<Self> {
+        shared.is_restoring().then(|| Self::new(shared))
+    }
 }
 
 impl Drop for Restoring {

@@ -48,6 +48,11 @@ impl Lane {
             }
             return Ok(Some(Step::Idle));
         }
+        if self.context.stop.is_set() {
+            // Looked at behind the restores: one of them may be over because its lane was stopped, and
+            // then this one has been told before.
+            return Ok(Some(Step::Stopped));
+        }
         // Behind the gates above: they come back to the same record.
         let prepared = self.window.get_mut(self.cursor);
         let no_key = prepared.and_then(|prepared| prepared.no_key.take());

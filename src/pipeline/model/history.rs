@@ -241,12 +241,12 @@ impl History {
     ) -> Result<(), &'static str> {
         let place = (earlier.partition, earlier.offset);
         if earlier.expired {
-            let same = place == (handled.partition, handled.offset);
-            return if same {
-                Err("of the very record, below what is done")
-            } else {
-                Ok(())
-            };
+            match earlier.by {
+                _ if place != (handled.partition, handled.offset) => return Ok(()),
+                By::Session(_) => return Err("of the very record, below what is done"),
+                // Never known here, perhaps: another record with its key has expired.
+                By::Elsewhere => {}
+            }
         }
         let there = cluster.logs[earlier.partition].has(earlier.offset, handled.identity);
         match earlier.by {
