@@ -205,8 +205,9 @@ impl History {
             return Err(format!("{handled:?}, but nothing ever ended without order"));
         }
         let effects = self.effects.entry(identity).or_default();
+        let gone = self.gone.contains(&identity);
         for earlier in effects.iter() {
-            Self::second(self.session, earlier, handled, cluster, given)
+            Self::second((self.session, gone), earlier, handled, cluster, given)
                 .map_err(|why| format!("a second effect, {why}: {handled:?} after {earlier:?}"))?;
         }
         effects.push(Effect {
@@ -231,9 +232,10 @@ impl History {
         Ok(())
     }
 
-    /// Whether a second effect may follow `earlier`, whose mark the store does not have.
+    /// Whether a second effect may follow `earlier`, whose mark the store does not have. `gone` says
+    /// that retention has dropped one of its key.
     fn second(
-        session: u32,
+        (session, gone): (u32, bool),
         earlier: &Effect,
         handled: &Handled,
         cluster: &Cluster,
@@ -243,9 +245,14 @@ impl History {
         if earlier.expired {
             match earlier.by {
                 _ if place != (handled.partition, handled.offset) => return Ok(()),
-                By::Session(_) => return Err("of the very record, below what is done"),
-                // Never known here, perhaps: another record with its key has expired.
-                By::Elsewhere => {}
+                By::Session(_)
+                    if given[earlier.partition].and_then(|given| given.position)
+                        > Some(earlier.offset) =>
+                {
+                    return Err("of the very record, below what is done");
+                }
+                // Never marked here, perhaps: another record with its key has expired.
+                By::Session(_) | By::Elsewhere => {}
             }
         }
         let there = cluster.logs[earlier.partition].has(earlier.offset, handled.identity);
@@ -265,7 +272,9 @@ impl History {
             By::Elsewhere => {
                 let given = given[earlier.partition].filter(|given| {
                     let since = given.since.unwrap_or(u64::MAX);
-                    given.committed > Some(earlier.offset) && handled.read_at > since
+                    // As a copy it was passed over here before, and its first has expired since.
+                    let passed = gone && given.position > Some(earlier.offset);
+                    given.committed > Some(earlier.offset) && handled.read_at > since && !passed
                 });
                 if there && given.is_some() {
                     return Err("although the group's position was behind the first");
