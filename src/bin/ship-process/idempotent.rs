@@ -1,6 +1,6 @@
 //! Each order once, however often it comes.
 //!
-//! The store comes before the file, see [`journal`](crate::journal): a crash between the two
+//! The store comes before the file, see [`crate::journal`]: a crash between the two
 //! leaves an order that is recorded and not appended, and the next start appends it.
 
 use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
