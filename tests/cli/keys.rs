@@ -150,6 +150,15 @@ fn a_state_of_other_settings_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn a_slip_of_the_key_that_marked_nothing_does_not_tie_the_state_to_it() {
+    let lab = Lab::new();
+    assert_eq!(feed(&lab, &[&["--key=field:9"]], "a,1\n").code, Some(1));
+    assert_eq!(read(lab.seen()), b"");
+    well(&feed(&lab, &[&COMMA], "a,1\nb,1\n"));
+    assert_eq!(read(lab.out()), b"a,1\n");
+}
+
+#[test]
 fn every_half_of_the_first_line_is_completed() {
     let header = b"# seen file of dedup, keys: field:2 delimiter:','\n";
     for length in 0..=header.len() {

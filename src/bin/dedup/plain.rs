@@ -61,7 +61,6 @@ impl Plain {
         }
         out.lock(wait)?;
         out.check_settings()?;
-        seen.complete_header()?;
         let mut index = Index::new(hasher);
         let mut files = Files { seen, out, format };
         if let Some(end) = files.seen.load(&mut index)? {

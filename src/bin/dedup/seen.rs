@@ -89,13 +89,13 @@ impl Seen {
     }
 
     /// Writes what is missing of the first line of a file of keys.
-    pub(crate) fn complete_header(&self) -> Result<(), Error> {
+    fn complete_header(&self) -> Result<(), Error> {
         let header = self.format.header();
         let there = usize::try_from(self.metadata()?.len()).unwrap_or(usize::MAX);
         match header.get(there..) {
             None | Some([]) => Ok(()),
             Some(missing) => {
-                self.append(missing)?;
+                self.append_bytes(missing)?;
                 self.sync()
             }
         }
@@ -179,8 +179,18 @@ impl Seen {
     }
 
     /// Appends marks, without making them durable.
+    ///
+    /// The first line comes with the first mark: a run that failed before it, for its `--key` was
+    /// a slip, must not tie the file to that key.
     pub(crate) fn append(&self, marks: &[u8]) -> Result<(), Error> {
-        append::to_file(&self.file, marks, self.format.terminator)
+        if !marks.is_empty() {
+            self.complete_header()?;
+        }
+        self.append_bytes(marks)
+    }
+
+    fn append_bytes(&self, bytes: &[u8]) -> Result<(), Error> {
+        append::to_file(&self.file, bytes, self.format.terminator)
             .map_err(|torn| self.unmarked(torn.source))
     }
 
