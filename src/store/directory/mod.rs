@@ -269,6 +269,7 @@ impl<E: Engine> Store for DirectoryStore<E> {
     }
 
     fn commit(&self, units: &[CommitUnit]) -> Result<(), StoreError> {
+        self.index.wait_while_crowded();
         let mut state = self.state();
         if state.poison.is_none() {
             state.partitions.check_all(units)?;
@@ -291,9 +292,9 @@ impl<E: Engine> Store for DirectoryStore<E> {
             self.index.insert(unit);
         }
         let mut journal = self.journal_lock();
-        for unit in units {
-            journal.logged(unit.id, unit.next);
-        }
+        units
+            .iter()
+            .for_each(|unit| journal.logged(unit.id, unit.next));
         drop(journal);
         if self.index.is_full() {
             // What is committed stays, whatever becomes of this.

@@ -14,6 +14,9 @@ use crate::record::NextOffset;
 use crate::store::directory::files;
 use crate::store::{CommitUnit, Mark, PartitionId, StoreError};
 
+/// With so many tables' keys in memory beside the one that is being sealed, commits wait.
+const CROWDED: usize = 4;
+
 /// What bounds memory and work.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_field_names, reason = "the unit comes last")]
@@ -145,6 +148,19 @@ impl Index {
     /// opened.
     pub(in crate::store) fn wait_for_room(&self) {
         self.sealer.wait_for_room();
+    }
+
+    /// Waits, where keys come so much faster than they are sealed that memory would not be bounded:
+    /// a device that has become slow holds the commits up in the end. To be called without a lock
+    /// on the store: who only asks for its heads need not wait with the commit.
+    pub(in crate::store) fn wait_while_crowded(&self) {
+        let tiers = self.sealer.current.get();
+        let crowded = self.sealer.bounds.active_keys.saturating_mul(CROWDED);
+        if tiers.frozen.is_some() && tiers.active.len() >= crowded {
+            tracing::warn!(path = %self.sealer.directory.display(), keys = tiers.active.len(),
+                "keys come faster than the index is written: a commit waits for it");
+            self.sealer.wait_for_room();
+        }
     }
 
     /// Refuses where a look-up or the sealing has failed: what is not sealed would be kept in memory

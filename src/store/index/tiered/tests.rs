@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -268,4 +269,39 @@ fn marks_below_a_floor_do_not_count_and_runs_of_nothing_else_are_dropped() {
     pair.settle();
     assert_eq!(pair.index.len(), 0);
     assert!(numbers(&directory).iter().all(|name| !is_run(name)));
+}
+
+#[test]
+fn commits_wait_where_keys_come_faster_than_they_are_sealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (index, _) = Index::open(directory.path(), STORE, SMALL).unwrap();
+    let keys =
+        |at: i64, from: u64, to: u64| unit(at, &(from..to).map(|key| (key, 0)).collect::<Vec<_>>());
+    let first = keys(0, 0, 20);
+    index.insert(&first);
+    // As `seal` does, but nobody is there who would.
+    index.sealer.current.change(|tiers| {
+        let table = std::mem::take(&mut tiers.active);
+        let covered = covered(&first);
+        tiers.frozen = Some(Arc::new(Frozen { table, covered }));
+    });
+    index.insert(&keys(1, 100, 179));
+    index.wait_while_crowded();
+    index.insert(&keys(2, 179, 180));
+    let (done, waited) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            index.wait_while_crowded();
+            done.send(()).unwrap();
+        });
+        let early = waited.recv_timeout(Duration::from_millis(100));
+        assert!(
+            early.is_err(),
+            "80 keys beside a table that is being sealed"
+        );
+        index.sealer.seal_pending().unwrap();
+        waited.recv_timeout(Duration::from_secs(60)).unwrap();
+    });
+    index.insert(&keys(3, 180, 200));
+    index.wait_while_crowded();
 }
