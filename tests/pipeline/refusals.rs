@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use idempotent_consumer::store::MemoryStore;
-use idempotent_consumer::{Builder, ClientConfig, Error, IdempotentConsumer, Retention, key};
+use idempotent_consumer::{
+    Builder, ClientConfig, Error, IdempotentConsumer, Retention, Transactional, key,
+};
 
 /// A broker that is not there: what is refused is refused before anybody is called.
 fn config() -> ClientConfig {
@@ -96,6 +98,12 @@ fn numbers_out_of_their_bounds_are_refused_not_cut() {
         let text = refused(builder(config()).uncommitted_records_max(records));
         assert!(text.contains("between 1 and 1000"), "{text}");
     }
+    // What is sent is void with its transaction, so that more may be in one.
+    let transactional = Transactional::over(MemoryStore::new());
+    let builder_of_many = builder(config()).uncommitted_records_max(8_001);
+    let refused_too = builder_of_many.build(transactional).err();
+    let text = refused_too.unwrap().to_string();
+    assert!(text.contains("between 1 and 8000"), "{text}");
     for limit in [Duration::MAX, Duration::from_secs(3601)] {
         let text = refused(
             builder(config())

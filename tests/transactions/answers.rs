@@ -109,6 +109,40 @@ fn what_a_failed_attempt_sent_is_never_written() {
 }
 
 #[test]
+fn a_transaction_holds_more_than_a_thousand_where_that_was_chosen() {
+    let Some(kafka) = broker::shared() else {
+        return;
+    };
+    let (from, to) = topics::pair(&kafka, "large", 1);
+    produce(&kafka, &from, 0..1_300);
+    let answers = to.clone();
+    let (reached, is_reached) = std::sync::mpsc::sync_channel(0);
+    let member = Member::answering(
+        builder(config(&kafka, &from), &from)
+            .uncommitted_records_max(8_000)
+            // Neither time nor bytes are to end it before.
+            .commit_within(Duration::from_secs(120)),
+        Transactional::over(MemoryStore::new()),
+        move |record, outbox| {
+            if record.offset() == 1_200 {
+                reached.send(()).unwrap();
+                // It goes on when the topic was read.
+                reached.send(()).unwrap();
+            }
+            outbox.send(Outgoing::copy_of(record, &answers));
+            Ok(())
+        },
+    );
+    is_reached.recv_timeout(broker::DEADLINE).unwrap();
+    let early = topics::keys(&kafka, &to, Reader::Committed);
+    is_reached.recv_timeout(broker::DEADLINE).unwrap();
+    assert_eq!(early, [""; 0], "committed in smaller parts");
+    let new = member.stop().counts.new;
+    let found = topics::keys(&kafka, &to, Reader::Committed).len();
+    assert!(new > 1_200 && found as u64 == new, "{found} of {new}");
+}
+
+#[test]
 fn nothing_but_copies_moves_the_offset_too_and_writes_nothing() {
     let Some(kafka) = broker::shared() else {
         return;

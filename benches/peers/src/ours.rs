@@ -38,17 +38,20 @@ pub async fn consume(job: &Job) -> Outcome<()> {
 }
 
 /// The same, and each record is forwarded to another topic in the Kafka transaction that commits
-/// the offsets.
+/// the offsets; with the given bound, where there is one, on what a transaction may hold.
 ///
 /// # Errors
 ///
 /// The consumer stops by itself.
-pub async fn forward(job: &Job) -> Outcome<()> {
+pub async fn forward(job: &Job, uncommitted_records_max: Option<usize>) -> Outcome<()> {
     let progress = Arc::new(Progress::of(job)?);
-    let consumer = IdempotentConsumer::builder(config(job))
+    let mut builder = IdempotentConsumer::builder(config(job))
         .topics([job.topic.as_str()])
-        .key(key::record_key())
-        .build(Transactional::over(store(job)?))?;
+        .key(key::record_key());
+    if let Some(records) = uncommitted_records_max {
+        builder = builder.uncommitted_records_max(records);
+    }
+    let consumer = builder.build(Transactional::over(store(job)?))?;
     let to = job.to.clone();
     let handler = async move |record: &Delivery<'_>, outbox: &mut Outbox| {
         outbox.send(Outgoing::copy_of(record, to.as_str()));

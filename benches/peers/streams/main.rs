@@ -30,16 +30,27 @@ enum Who {
     /// With its commit interval, in ms; without one it is Kafka Streams' own.
     Streams(Option<&'static str>),
     Ours,
+    /// With transactions as large as may be.
+    OursLarge,
 }
 
+/// The tasks of our own processes.
+const AS_IT_COMES: &str = "as it comes";
+const LARGE: &str = "large transactions";
+const LARGE_RECORDS_MAX: usize = 8_000;
+
 const FORWARD: &str = "forwarded to a topic, in transactions";
-const FORWARDING: [(&str, Who); 3] = [
+const FORWARDING: [(&str, Who); 4] = [
     ("Kafka Streams, its defaults", Who::Streams(None)),
     (
         "Kafka Streams, `commit.interval.ms=1000`",
         Who::Streams(Some("1000")),
     ),
     ("`Transactional`, `Durability::Power`", Who::Ours),
+    (
+        "`Transactional`, `uncommitted_records_max(8000)`",
+        Who::OursLarge,
+    ),
 ];
 const ONLY_STORE: &str = "remembered, nothing is written to a topic";
 const ONLY_STORING: [(&str, Who); 2] = [
@@ -77,7 +88,7 @@ async fn contend(job: &Job) -> Outcome<()> {
     if job.to.is_empty() {
         ours::consume(job).await
     } else {
-        ours::forward(job).await
+        ours::forward(job, (job.task == LARGE).then_some(LARGE_RECORDS_MAX)).await
     }
 }
 
@@ -121,7 +132,12 @@ impl Course<'_> {
         // Deleted with the topic, whose name they begin with.
         let group = format!("{}-{}", self.topic, fresh("run")?);
         let job = Job {
-            task: "run".to_owned(),
+            task: if let Who::OursLarge = who {
+                LARGE
+            } else {
+                AS_IT_COMES
+            }
+            .to_owned(),
             bootstrap: self.broker.bootstrap().to_owned(),
             topic: self.topic.to_owned(),
             to: if to {
@@ -138,7 +154,7 @@ impl Course<'_> {
             self.broker.create(&job.to)?;
         }
         let mut command = match who {
-            Who::Ours => job.command()?,
+            Who::Ours | Who::OursLarge => job.command()?,
             Who::Streams(interval) => streams(&job, interval)?,
         };
         let watch = self.broker.watch(&job.group, self.topic)?;

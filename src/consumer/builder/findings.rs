@@ -86,23 +86,28 @@ impl Builder {
                 "choose where a record carries its identity, from the module `key`",
             );
         }
-        findings.extend(self.limit_findings());
+        findings.extend(self.limit_findings(outlet.is_some()));
         findings
     }
 
     /// What of the bounds is at fault.
-    fn limit_findings(&self) -> Vec<audit::Finding> {
+    fn limit_findings(&self, sends: bool) -> Vec<audit::Finding> {
         let mut findings = Vec::new();
         let mut refuse = |setting: &str, value: Option<String>, reason, fix| {
             findings.push(audit::Finding::new(setting, value, reason, fix));
         };
         let limits = self.limits();
-        if !(1..=UNCOMMITTED_RECORDS_MAX).contains(&limits.uncommitted) {
+        let (most, fix) = if sends {
+            (UNSYNCED_RECORDS_MAX, "choose between 1 and 8000")
+        } else {
+            (UNCOMMITTED_RECORDS_MAX, "choose between 1 and 1000")
+        };
+        if !(1..=most).contains(&limits.uncommitted) {
             refuse(
                 "uncommitted_records_max",
                 Some(limits.uncommitted.to_string()),
                 "a crash may repeat so many effects",
-                "choose between 1 and 1000",
+                fix,
             );
         }
         if !(limits.uncommitted..=UNSYNCED_RECORDS_MAX).contains(&limits.unsynced) {

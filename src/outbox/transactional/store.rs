@@ -88,8 +88,10 @@ impl<S: Store> Store for Transactional<S> {
         self.inner.bind_cluster(cluster_id)
     }
 
-    fn may_lack_kept(&self, id: PartitionId) -> bool {
-        self.inner.may_lack_kept(id)
+    /// Always: nothing is kept before its transaction, and the run before may have been allowed the
+    /// highest [`uncommitted_records_max`](crate::Builder::uncommitted_records_max).
+    fn may_lack_kept(&self, _id: PartitionId) -> bool {
+        true
     }
 
     fn lease(&self, partition: &TopicPartition) -> Result<Lease, StoreError> {
