@@ -245,6 +245,12 @@ impl Index {
         }
     }
 
+    /// How many keys wait for the next sealing.
+    #[cfg(test)]
+    pub(in crate::store) fn unsealed(&self) -> usize {
+        self.sealer.current.get().active.len()
+    }
+
     /// Whether nothing is left to be sealed or merged.
     #[cfg(test)]
     pub(in crate::store) fn is_settled(&self) -> bool {

@@ -66,6 +66,21 @@ fn what_is_sealed_is_known_after_any_end() {
     }
 }
 
+/// Each sealing waits for the device; the commits, where the engine can, do not.
+#[test]
+fn keys_that_are_not_sealed_yet_are_bounded_however_fast_they_come() {
+    for &durability in DURABILITIES {
+        let parent = tempfile::tempdir().unwrap();
+        let store = open_small(parent.path(), durability).unwrap();
+        let lease = store.lease(&orders(0)).unwrap();
+        for at in (0..8_000).step_by(40) {
+            store.commit(&[unit(&lease, at, at + 40)]).unwrap();
+            let keys = store.index.unsealed();
+            assert!(keys <= 4 * 50 + 40, "{keys} in memory at offset {at}");
+        }
+    }
+}
+
 fn remove_if_there(path: &Path) {
     if path.exists() {
         remove(path);
