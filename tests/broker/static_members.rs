@@ -1,5 +1,7 @@
 //! Two members under one `group.instance.id`.
 
+use idempotent_consumer::{Error, SourceError};
+
 use crate::history::History;
 use crate::member::{Member, builder, config, sled};
 use crate::{admin, broker, feed};
@@ -31,8 +33,10 @@ fn the_older_of_two_members_with_one_name_ends_with_an_error_and_does_nothing_mo
     broker::wait_caught_up(&kafka, &topic, &topic);
 
     let younger = start("younger");
-    let error = older.error().to_string();
-    assert!(error.contains("group.instance.id"), "{error}");
+    let error = older.error();
+    let is_named = matches!(&error, Error::Source(SourceError::InstanceFenced { .. }));
+    assert!(is_named, "{error:?}");
+    assert!(error.to_string().contains("group.instance.id"), "{error}");
     feed::produce(&kafka, &topic, 0, &["b", "d", "e"]);
     younger.wait(5);
     broker::wait_caught_up(&kafka, &topic, &topic);
