@@ -292,9 +292,9 @@ impl<E: Engine> Store for DirectoryStore<E> {
             self.index.insert(unit);
         }
         let mut journal = self.journal_lock();
-        units
-            .iter()
-            .for_each(|unit| journal.logged(unit.id, unit.next));
+        for unit in units {
+            journal.logged(unit.id, unit.next);
+        }
         drop(journal);
         if self.index.is_full() {
             // What is committed stays, whatever becomes of this.
