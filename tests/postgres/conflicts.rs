@@ -215,8 +215,10 @@ fn at_work_twice(first_fails: bool) -> usize {
     let mut keys = a_partition_for_each(&database, &broker, 2, &greeted);
     produce(&broker, 0, &["same"]);
     produce(&broker, 1, &["same"]);
-    wait_for("the second to wait for the first", || {
-        database.ask_one::<i64>(WAITING) > 0
+    // Keys are claimed before the handler runs: the second may wait for a first that is not in its
+    // handler yet.
+    wait_for("the second to wait for the first, at work", || {
+        calls.load(Ordering::SeqCst) > 0 && database.ask_one::<i64>(WAITING) > 0
     });
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     go.cancel();
