@@ -113,7 +113,7 @@ fn a_transaction_holds_more_than_a_thousand_where_that_was_chosen() {
     let Some(kafka) = broker::shared() else {
         return;
     };
-    let (from, to) = topics::pair(&kafka, "large", 1);
+    let (from, to) = topics::pair(&kafka, "large-transactions", 1);
     produce(&kafka, &from, 0..1_300);
     let answers = to.clone();
     let (reached, is_reached) = std::sync::mpsc::sync_channel(0);
