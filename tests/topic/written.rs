@@ -12,6 +12,11 @@ use crate::support::kafka::Kafka;
 /// What nobody else sends: behind it in its partition there is nothing.
 const END: &str = "the-end";
 
+/// Between the parts of a record, and behind each: a letter's headers hold numbers, and so any byte,
+/// a newline or a tab among them.
+const PART: &str = "<part>";
+const RECORD: &str = "<record>";
+
 /// One record as the console consumer prints it; what is null it prints as `null`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
@@ -52,13 +57,17 @@ pub(crate) fn all(kafka: &Kafka, topic: &str, count: usize) -> Vec<Line> {
             "print.headers=true",
             "--formatter-property",
             "print.key=true",
+            "--formatter-property",
+            &format!("key.separator={PART}"),
+            "--formatter-property",
+            &format!("line.separator={RECORD}"),
         ],
     );
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     // A letter's headers are no text.
     let text = String::from_utf8_lossy(&output.stdout);
-    let lines: Vec<_> = text.lines().map(line).collect();
+    let lines: Vec<_> = text.split_terminator(RECORD).map(line).collect();
     assert_eq!(lines.len(), count + partitions, "records and ends");
     let (ends, records): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.key == END);
     // With one record too many, one end would not have been reached.
@@ -67,7 +76,7 @@ pub(crate) fn all(kafka: &Kafka, topic: &str, count: usize) -> Vec<Line> {
 }
 
 fn line(text: &str) -> Line {
-    let mut parts = text.split('\t');
+    let mut parts = text.split(PART);
     let mut next = || parts.next().unwrap_or_else(|| panic!("{text:?}"));
     let timestamp = next().to_owned();
     let partition = next().strip_prefix("Partition:").unwrap().parse().unwrap();
