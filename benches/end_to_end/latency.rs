@@ -10,7 +10,7 @@ use idempotent_consumer::{Delivery, Effects, IdempotentConsumer, key};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{self, Outcome};
+use crate::support::{self, Outcome, Spread};
 use crate::topic::Topic;
 use crate::{Bench, RUN_LIMIT, numbers};
 
@@ -76,19 +76,11 @@ fn round(bench: &Bench, partitions: usize, contender: usize) -> Outcome<Waited> 
 }
 
 fn print_row(partitions: usize, what: &str, rounds: &[Waited]) {
-    let sorted = [0, 1, 2].map(|column| {
-        let mut of_rounds: Vec<_> = rounds.iter().map(|waited| waited[column]).collect();
-        of_rounds.sort_by(f64::total_cmp);
-        let middle = of_rounds.get(of_rounds.len() / 2);
-        let worst = of_rounds.last();
-        (
-            middle.copied().unwrap_or(f64::NAN),
-            worst.copied().unwrap_or(f64::NAN),
-        )
-    });
-    let [(median, _), (most, most_of_worst), (_, longest)] = sorted;
+    let [half, most, all] =
+        [0, 1, 2].map(|column| Spread::of(rounds.iter().map(|waited| waited[column]).collect()));
     println!(
-        "| {partitions} | {what} | {median:.1} | {most:.1} | {most_of_worst:.1} | {longest:.1} |"
+        "| {partitions} | {what} | {:.1} | {:.1} | {:.1} | {:.1} |",
+        half.median, most.median, most.highest, all.highest
     );
 }
 

@@ -97,14 +97,15 @@ impl Contest {
     }
 }
 
-struct Spread {
+/// Of the rounds' figures.
+pub(crate) struct Spread {
     lowest: f64,
-    median: f64,
-    highest: f64,
+    pub(crate) median: f64,
+    pub(crate) highest: f64,
 }
 
 impl Spread {
-    fn of(mut values: Vec<f64>) -> Self {
+    pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
         let last = values.len().saturating_sub(1);

@@ -9,8 +9,10 @@ use crate::store::{Gaps, Lease};
 /// A run of this store that ends without order leaves at most [`UNCOMMITTED_RECORDS_MAX`] effects of
 /// a partition without marks, and they are among the first new records from its lowest unfinished
 /// one on: records are taken in in order, and no more than that at a time. So that many are in
-/// doubt; and [`UNSYNCED_RECORDS_MAX`] where more than the process has ended. Where another member was there last, and how that ended is not known, everything is. Not
-/// in doubt is what came into the partition after it was taken.
+/// doubt; and [`UNSYNCED_RECORDS_MAX`] where more than the process has ended, or where the store keeps
+/// nothing before its transaction, which may hold as many. Where another member was there last, and
+/// how that ended is not known, everything is. Not in doubt is what came into the partition after it
+/// was taken.
 pub(super) struct Doubt {
     /// New records to come that may have taken effect before.
     left: usize,

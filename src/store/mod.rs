@@ -286,8 +286,9 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
-    /// Whether a partition [in doubt](Lease::in_doubt) may lack what was kept for it: after a power
-    /// cut. By default nothing is kept.
+    /// Whether a partition [in doubt](Lease::in_doubt) may lack more than a death of the process may
+    /// repeat: what was kept for it, after a power cut; or a transaction, which may be larger. By
+    /// default nothing is kept.
     fn may_lack_kept(&self, id: PartitionId) -> bool {
         let _ = id;
         false

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use idempotent_consumer::store::MemoryStore;
 use idempotent_consumer::{
-    Builder, ClientConfig, Error, IdempotentConsumer, Retention, Transactional, key,
+    Builder, ClientConfig, EffectStore, Error, IdempotentConsumer, Retention, Transactional, key,
 };
 
 /// A broker that is not there: what is refused is refused before anybody is called.
@@ -23,7 +23,11 @@ fn builder(config: ClientConfig) -> Builder {
 }
 
 fn refused(builder: Builder) -> String {
-    match builder.build(MemoryStore::new()).err() {
+    refused_over(MemoryStore::new(), builder)
+}
+
+fn refused_over(store: impl EffectStore, builder: Builder) -> String {
+    match builder.build(store).err() {
         Some(error @ Error::Refused(_)) => error.to_string(),
         other => panic!("{other:?}"),
     }
@@ -100,9 +104,8 @@ fn numbers_out_of_their_bounds_are_refused_not_cut() {
     }
     // What is sent is void with its transaction, so that more may be in one.
     let transactional = Transactional::over(MemoryStore::new());
-    let builder_of_many = builder(config()).uncommitted_records_max(8_001);
-    let refused_too = builder_of_many.build(transactional).err();
-    let text = refused_too.unwrap().to_string();
+    let many = builder(config()).uncommitted_records_max(8_001);
+    let text = refused_over(transactional, many);
     assert!(text.contains("between 1 and 8000"), "{text}");
     for limit in [Duration::MAX, Duration::from_secs(3601)] {
         let text = refused(

@@ -29,15 +29,12 @@ const CHANGELOG: &str = "-seen-changelog";
 enum Who {
     /// With its commit interval, in ms; without one it is Kafka Streams' own.
     Streams(Option<&'static str>),
-    Ours,
-    /// With transactions as large as may be.
-    OursLarge,
+    /// With its `uncommitted_records_max`; without one it is our own default.
+    Ours(Option<&'static str>),
 }
 
-/// The tasks of our own processes.
-const AS_IT_COMES: &str = "as it comes";
-const LARGE: &str = "large transactions";
-const LARGE_RECORDS_MAX: usize = 8_000;
+/// Tells a process of ours its `uncommitted_records_max`.
+const UNCOMMITTED_RECORDS_MAX: &str = "BENCH_UNCOMMITTED_RECORDS_MAX";
 
 const FORWARD: &str = "forwarded to a topic, in transactions";
 const FORWARDING: [(&str, Who); 4] = [
@@ -46,16 +43,16 @@ const FORWARDING: [(&str, Who); 4] = [
         "Kafka Streams, `commit.interval.ms=1000`",
         Who::Streams(Some("1000")),
     ),
-    ("`Transactional`, `Durability::Power`", Who::Ours),
+    ("`Transactional`, `Durability::Power`", Who::Ours(None)),
     (
         "`Transactional`, `uncommitted_records_max(8000)`",
-        Who::OursLarge,
+        Who::Ours(Some("8000")),
     ),
 ];
 const ONLY_STORE: &str = "remembered, nothing is written to a topic";
 const ONLY_STORING: [(&str, Who); 2] = [
     ("Kafka Streams, its defaults", Who::Streams(None)),
-    ("`IdempotentConsumer`, `Durability::Power`", Who::Ours),
+    ("`IdempotentConsumer`, `Durability::Power`", Who::Ours(None)),
 ];
 
 fn main() -> Outcome<()> {
@@ -88,7 +85,9 @@ async fn contend(job: &Job) -> Outcome<()> {
     if job.to.is_empty() {
         ours::consume(job).await
     } else {
-        ours::forward(job, (job.task == LARGE).then_some(LARGE_RECORDS_MAX)).await
+        let max = std::env::var(UNCOMMITTED_RECORDS_MAX).ok();
+        let max = max.map(|max| max.parse()).transpose()?;
+        ours::forward(job, max).await
     }
 }
 
@@ -132,12 +131,7 @@ impl Course<'_> {
         // Deleted with the topic, whose name they begin with.
         let group = format!("{}-{}", self.topic, fresh("run")?);
         let job = Job {
-            task: if let Who::OursLarge = who {
-                LARGE
-            } else {
-                AS_IT_COMES
-            }
-            .to_owned(),
+            task: "run".to_owned(),
             bootstrap: self.broker.bootstrap().to_owned(),
             topic: self.topic.to_owned(),
             to: if to {
@@ -154,7 +148,7 @@ impl Course<'_> {
             self.broker.create(&job.to)?;
         }
         let mut command = match who {
-            Who::Ours | Who::OursLarge => job.command()?,
+            Who::Ours(max) => our_own(&job, max)?,
             Who::Streams(interval) => streams(&job, interval)?,
         };
         let watch = self.broker.watch(&job.group, self.topic)?;
@@ -194,6 +188,14 @@ impl Taken {
         let (memory, disk) = (median(&self.memory_mib), median(&self.disk));
         format!("{memory} | {disk} | {changelog}")
     }
+}
+
+fn our_own(job: &Job, uncommitted_records_max: Option<&str>) -> Outcome<Command> {
+    let mut command = job.command()?;
+    if let Some(max) = uncommitted_records_max {
+        command.env(UNCOMMITTED_RECORDS_MAX, max);
+    }
+    Ok(command)
 }
 
 fn streams(job: &Job, interval: Option<&str>) -> Outcome<Command> {

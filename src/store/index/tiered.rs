@@ -133,15 +133,19 @@ impl Index {
     /// # Errors
     /// Where no thread can be started.
     pub(in crate::store) fn seal(&self, covered: Covered) -> Result<(), StoreError> {
+        self.freeze(covered);
+        self.start()?;
+        self.sealer.wake();
+        Ok(())
+    }
+
+    fn freeze(&self, covered: Covered) {
         self.sealer.current.change(|tiers| {
             if tiers.frozen.is_none() {
                 let table = std::mem::take(&mut tiers.active);
                 tiers.frozen = Some(Arc::new(Frozen { table, covered }));
             }
         });
-        self.start()?;
-        self.sealer.wake();
-        Ok(())
     }
 
     /// Waits until there is room for more, where the one who inserts may wait: when a store is

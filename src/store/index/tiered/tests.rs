@@ -279,12 +279,8 @@ fn commits_wait_where_keys_come_faster_than_they_are_sealed() {
         |at: i64, from: u64, to: u64| unit(at, &(from..to).map(|key| (key, 0)).collect::<Vec<_>>());
     let first = keys(0, 0, 20);
     index.insert(&first);
-    // As `seal` does, but nobody is there who would.
-    index.sealer.current.change(|tiers| {
-        let table = std::mem::take(&mut tiers.active);
-        let covered = covered(&first);
-        tiers.frozen = Some(Arc::new(Frozen { table, covered }));
-    });
+    // To be sealed, but nobody is there who would.
+    index.freeze(covered(&first));
     index.insert(&keys(1, 100, 179));
     index.wait_while_crowded();
     index.insert(&keys(2, 179, 180));
